@@ -1,0 +1,1 @@
+"""Agents without torch: types, rollout, policies, evaluation."""

@@ -1,0 +1,37 @@
+"""The registration table: one row an environment. Importing it loads no environment."""
+
+from dataclasses import dataclass
+
+import gymnasium as gym
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvEntry:
+    """What the package knows of an environment without importing it."""
+
+    entry_point: str
+    vector_entry_point: str
+    prompts: str
+    """Module with `PROMPTS: dict[str, Prompt]`; the key "default" exists."""
+    window: int | None
+    """Default memory window of the agent layer; None is the append-only dialogue."""
+    format: str
+    """Default response format of the agent layer."""
+
+
+ENVS: dict[str, EnvEntry] = {
+    "ARL/Sokoban-v0": EnvEntry(
+        entry_point="arl_gym.envs.sokoban.env:SokobanEnv",
+        vector_entry_point="arl_gym.make:sokoban_vec",
+        prompts="arl_gym.envs.sokoban.prompts",
+        window=2,
+        format="strict",
+    ),
+}
+
+
+def register_all() -> None:
+    """Register every id with Gymnasium; a second call changes nothing."""
+    for env_id, entry in ENVS.items():
+        if env_id not in gym.registry:
+            gym.register(env_id, entry.entry_point, vector_entry_point=entry.vector_entry_point)

@@ -1,0 +1,50 @@
+"""The package's exceptions: one base and a few named children.
+
+Every message says what was expected, what came, and where.
+"""
+
+import difflib
+from collections.abc import Iterable
+
+
+class ArlGymError(Exception):
+    """Base of everything this package raises on purpose."""
+
+
+class ConfigError(ArlGymError, ValueError):
+    """A setting is missing, unknown or out of range."""
+
+
+class UnknownNameError(ConfigError):
+    """A name is not in the table it was looked up in."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[object], where: str = ""):
+        names = sorted(str(k) for k in known)
+        near = difflib.get_close_matches(str(name), names, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        shown = ", ".join(names[:20]) + (", …" if len(names) > 20 else "")
+        place = f" in {where}" if where else ""
+        super().__init__(f"unknown {kind} {name!r}{place}: {hint}known: {shown}")
+
+
+class DataError(ArlGymError, ValueError):
+    """A data file or record does not have the form it should have."""
+
+
+class ActionError(ArlGymError, TypeError):
+    """An action is not of the type the environment takes."""
+
+
+class EpisodeOverError(ArlGymError, RuntimeError):
+    """`step` was called before `reset` or after the end of the episode."""
+
+
+class WorkerError(ArlGymError, RuntimeError):
+    """A worker process could not be started, or failed outside an episode."""
+
+
+class DependencyMissing(ArlGymError, ImportError):
+    """An optional extra is not installed; the message is the install line."""
+
+    def __init__(self, what: str, extra: str):
+        super().__init__(f"{what} needs: pip install 'arl-gym[{extra}]'")

@@ -1,0 +1,1 @@
+"""The trainer: from trajectories to a better policy."""

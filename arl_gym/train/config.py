@@ -1,0 +1,275 @@
+"""The configuration of a run: frozen dataclasses, TOML presets, dotted overrides.
+
+Order: dataclass default < method preset < `--config file.toml` < command line. The resolved configuration is
+written to the run folder as `config.toml`; that file runs the run again.
+"""
+
+import dataclasses
+import tomllib
+import types
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from arl_gym.errors import ConfigError, UnknownNameError
+
+C = TypeVar("C")
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnvConfig:
+    """Which environment is played, and how it is shown to the agent."""
+
+    id: str = "ARL/Sokoban-v0"
+    """Registered id."""
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    """Keyword arguments of the environment, e.g. `dim_room`; `split` is set by the trainer."""
+    prompt: str = "default"
+    """Name of the prompt layout, from the env's `prompts.py`."""
+    window: int | Literal["default", "dialogue"] = "default"
+    """Past turns shown in the prompt; "dialogue" is append-only, "default" the env's own choice."""
+    format: Literal["default", "strict", "lenient", "action_only", "none"] = "default"
+    """How the response must look."""
+    penalty: float = 0.1
+    """Subtracted from a turn whose format (or action) is invalid."""
+    penalise: Literal["format", "action"] = "format"
+    """What the penalty punishes: a broken format (paper) or an inadmissible action (released code)."""
+    anchor: Literal["observation", "state"] = "observation"
+    """What GiGPO groups turns by."""
+    workers: int = 0
+    """Worker processes that hold the environments; 0 keeps them in the trainer's process."""
+    step_timeout_s: float = 60.0
+    """A worker that takes longer for one step is restarted; its episodes end as env_error."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """The policy model."""
+
+    path: str = "tiny"
+    """Hugging Face folder or id; "tiny" makes the small Qwen3 of `arl-gym tiny-model`."""
+    dtype: Literal["float32", "bfloat16"] = "float32"
+    """Parameter type; float32 on CPU (bfloat16 is several times slower there)."""
+    max_context: int = 2048
+    """Most tokens of prompt and completion together; a prompt that leaves no room ends the episode."""
+    enable_thinking: bool = True
+    """Passed to chat templates that have the switch (Qwen3)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RolloutConfig:
+    """How episodes are generated."""
+
+    groups: int = 16
+    """Groups (tasks) per training step."""
+    group_size: int = 8
+    """Episodes per group, all of one task."""
+    max_tokens: int = 512
+    """Most tokens of one response."""
+    temperature: float = 1.0
+    """Sampling temperature; the trainer's log-probs use the same."""
+    batch_size: int = 64
+    """Most rows generated together by the transformers policy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FilterConfig:
+    """Dynamic filtering: keep groups that carry signal."""
+
+    enable: bool = True
+    """Off: every group is trained on (uniform groups then have zero episode advantage)."""
+    metric: Literal["return", "success"] = "return"
+    """What must differ within a group: env return before penalties, or success (the paper's formula)."""
+    tolerance: float = 1e-6
+    """Largest spread of the metric that still counts as uniform."""
+    max_tries: int = 3
+    """Rollouts per training step at most; the last one is backfilled with its own uniform groups."""
+    cold_start_steps: int = 0
+    """The filter is active from step `cold_start_steps + 1` on."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AdvantageConfig:
+    """From rewards to one advantage per turn."""
+
+    group_stats: Literal["trajectory", "turn"] = "trajectory"
+    """Mean and std over trajectories (paper) or over turn rows (released code: long episodes weigh more)."""
+    normalise: Literal["mean_std", "mean"] = "mean_std"
+    """Whether both parts are divided by the standard deviation."""
+    step_weight: float = 1.0
+    """Weight of GiGPO's step advantage; 0 gives the plain group-relative advantage."""
+    gamma: float = 0.95
+    """Discount per turn of the step part, in (0, 1]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LossConfig:
+    """From advantages to a scalar."""
+
+    ratio_level: Literal["token", "turn", "trajectory"] = "turn"
+    """Span over which the importance ratio is a geometric mean."""
+    clip_low: float = 3e-3
+    """Lower clip distance from 1, same scale as `ratio_level`."""
+    clip_high: float = 4e-3
+    """Upper clip distance from 1."""
+    dual_clip_c: float | None = None
+    """Cap of the loss at `-A * c` where A < 0; None is off (the paper has none). Token ratios only."""
+    aggregation: Literal["token-mean", "seq-mean-token-mean", "seq-mean-token-sum"] = "token-mean"
+    """How token losses become one number; all denominators are global."""
+    kl_coef: float = 0.01
+    """Weight of the k3 divergence to the reference model; 0 loads no reference model."""
+    kl_gradient: bool = True
+    """False: the divergence is logged but not optimised."""
+    entropy_coef: float = 0.0
+    """Weight of the entropy bonus; 0 builds no graph for it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimConfig:
+    """The optimiser and the engine."""
+
+    lr: float = 1e-6
+    """Learning rate of AdamW."""
+    lr_final: float = 1.0
+    """Factor that the learning rate reaches linearly at the last step; 1 keeps it constant."""
+    warmup_steps: int = 0
+    """Optimiser steps of linear warm-up."""
+    weight_decay: float = 0.01
+    """AdamW's decoupled decay."""
+    grad_clip: float = 1.0
+    """Largest gradient norm."""
+    minibatches: int = 1
+    """Optimiser steps per rollout batch; whole groups are never split over them."""
+    micro_tokens: int = 16384
+    """Padded tokens per forward pass at most."""
+    zero_stage: Literal[0, 1, 2, 3] = 2
+    """DeepSpeed's ZeRO stage."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloneConfig:
+    """Behaviour cloning from the env's expert."""
+
+    episodes: int = 1000
+    """Expert episodes on training tasks; a fixed set."""
+    steps: int = 200
+    """Optimiser steps at most."""
+    batch_rows: int = 128
+    """Turns per optimiser step."""
+    lr: float = 1e-3
+    """Learning rate of AdamW, constant."""
+    eval_every: int = 20
+    """Optimiser steps between two looks at the validation loss."""
+    patience: int = 3
+    """Looks without a better validation loss before cloning stops."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvalConfig:
+    """Evaluation during a run."""
+
+    every: int = 0
+    """Training steps between evaluations on the validation split; 0 is never."""
+    episodes: int = 128
+    """Tasks of one evaluation: the first ones of the split, always the same."""
+    temperature: float = 0.0
+    """0 is greedy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunConfig:
+    """A whole run. Every default is SAMPO's."""
+
+    method: str = "SAMPO"
+    """Row of the method table; sets the dials of `filter`, `advantage` and `loss` that nothing else sets."""
+    seed: int = 0
+    """Seeds tasks, sampling, initial weights and data order."""
+    steps: int = 200
+    """Training steps (rollout batches)."""
+    max_train_s: float = 0.0
+    """Training stops after the step that passes this many seconds; 0 is no limit. A limit makes the number of
+    steps depend on the machine."""
+    run_dir: str = "runs/default"
+    """Folder of everything the run writes."""
+    env: EnvConfig = field(default_factory=EnvConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    filter: FilterConfig = field(default_factory=FilterConfig)
+    advantage: AdvantageConfig = field(default_factory=AdvantageConfig)
+    loss: LossConfig = field(default_factory=LossConfig)
+    optim: OptimConfig = field(default_factory=OptimConfig)
+    clone: CloneConfig = field(default_factory=CloneConfig)
+    eval: EvalConfig = field(default_factory=EvalConfig)
+
+
+def from_mapping(cls: type[C], values: Mapping[str, Any], where: str, base: C | None = None) -> C:
+    """Build (or change) a config dataclass from nested mappings, checking every key and type.
+
+    Raises:
+        UnknownNameError: If a key is unknown (names the nearest).
+        ConfigError: If a value has the wrong type.
+    """
+    hints = typing.get_type_hints(cls)
+    current = base if base is not None else cls()
+    changes: dict[str, Any] = {}
+    for key, value in values.items():
+        if key not in hints:
+            raise UnknownNameError("config key", key, hints, where)
+        hint, place = hints[key], f"{where}.{key}" if where else key
+        if dataclasses.is_dataclass(hint):
+            if not isinstance(value, Mapping):
+                raise ConfigError(f"{place} is a section: expected a table, got {value!r}")
+            changes[key] = from_mapping(typing.cast(type[Any], hint), value, place, getattr(current, key))
+        else:
+            changes[key] = _checked(hint, value, place)
+    return dataclasses.replace(current, **changes)  # type: ignore[type-var]
+
+
+def _checked(hint: Any, value: Any, place: str) -> Any:
+    if not _fits(hint, value):
+        expected = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
+        raise ConfigError(f"{place}: expected {expected}, got {type(value).__name__} {value!r}")
+    return float(value) if hint is float else value
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    origin = typing.get_origin(hint)
+    if origin is Literal:
+        return any(type(value) is type(a) and value == a for a in typing.get_args(hint))
+    if origin in (typing.Union, types.UnionType):
+        return any(_fits(arg, value) for arg in typing.get_args(hint))
+    if origin is dict:
+        return isinstance(value, dict)
+    if hint is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if hint is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    if hint is types.NoneType:
+        return value is None
+    return isinstance(value, hint)
+
+
+def load_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Raises:
+        ConfigError: If it cannot be read or parsed.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as err:
+        raise ConfigError(f"cannot read the configuration {path}: {err}") from err
+
+
+def to_mapping(cfg: Any) -> dict[str, Any]:
+    """Return the config as nested dicts, without None: TOML has no null."""
+    out = {}
+    for f in dataclasses.fields(cfg):
+        value = getattr(cfg, f.name)
+        if dataclasses.is_dataclass(value):
+            out[f.name] = to_mapping(value)
+        elif value is not None:
+            out[f.name] = value
+    return out

@@ -1,0 +1,1 @@
+"""Policies that produce tokens."""
