@@ -80,6 +80,8 @@ class Turn:
     format_valid: bool
     action_valid: bool
     finish: Finish
+    append: bool = False
+    """Whether `messages` continue a dialogue instead of being the whole prompt."""
     prompt_ids: list[int] | None = None
     completion_ids: list[int] | None = None
     logprobs: list[float] | None = None
