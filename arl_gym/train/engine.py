@@ -69,7 +69,10 @@ class TokenLogProbs(nn.Module):
 
 
 class GuardedAdamW(torch.optim.AdamW):
-    """AdamW that leaves everything as it is when a gradient is not finite, and counts the occasions."""
+    """AdamW that leaves everything as it is when a gradient is not finite, and counts the occasions.
+
+    ZeRO's own optimisers check before they get here; stage 0 steps this one directly.
+    """
 
     n_skipped = 0
 
@@ -140,7 +143,7 @@ class Engine:
     @property
     def n_skipped(self) -> int:
         """Optimiser steps left out because a gradient was not finite."""
-        return self._adamw.n_skipped
+        return int(self._engine.skipped_steps) + self._adamw.n_skipped
 
     def _device(self) -> torch.device:
         return torch.device(self._engine.device)
@@ -246,9 +249,11 @@ class Engine:
 
 def _initialise(module: nn.Module, optimizer: torch.optim.Optimizer, config: dict[str, Any]) -> Any:
     """Start DeepSpeed around a module and optimiser of ours."""
-    logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
+    logging.disable(logging.WARNING)  # importing it warns of every accelerator it does not find
     import deepspeed
 
+    logging.disable(logging.NOTSET)
+    logging.getLogger("DeepSpeed").setLevel(logging.ERROR)
     # On CPU DeepSpeed would compile a shared-memory collective for a minute, and a killed build hangs every
     # later process on its lock file; gloo does without.
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
