@@ -152,7 +152,7 @@ def test_a_failing_layer_closes_the_env(monkeypatch):
         (OURS, {"penalise": "actions"}, "did you mean 'action'"),
         (OURS, {"anchor": "obs"}, "unknown anchor 'obs'"),
         (OURS, {"window": "dialog"}, "did you mean 'dialogue'"),
-        (OURS, {"lenght": 4}, "'lenght' in Fake/Ours-v0: did you mean 'length'"),
+        (OURS, {"lengths": 4}, "'lengths' in Fake/Ours-v0: did you mean 'length'"),
         (OURS, {"windw": 4}, "did you mean 'window'"),
         (THEIRS, {"length": 4}, "unknown keyword argument 'length'"),
     ],
@@ -227,7 +227,7 @@ def test_the_vector_entry_point_takes_another_autoreset_mode_and_names_slips():
     assert envs.metadata["autoreset_mode"] is AutoresetMode.DISABLED
     envs.close()
     with pytest.raises(UnknownNameError, match="did you mean 'length'"):
-        arl_gym.make._plain_vec(OURS, 1, lenght=2)
+        arl_gym.make._plain_vec(OURS, 1, lengths=2)
     with pytest.raises(ConfigError, match="num_envs"):
         arl_gym.make._plain_vec(OURS, 0)
 

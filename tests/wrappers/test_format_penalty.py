@@ -20,7 +20,7 @@ CASES = [
     ("<think>two\nlines</think><action>search[red\nshoes]</action>", "search[red\nshoes]", True, True, True),
     ("<think></think><action></action>", "", True, True, True),
     ("<think>a < b > c</think><action>up</action>", "up", True, True, True),
-    ("<think>caf\u00e9 \u3042 \u2713</think><action>up</action>", "up", True, True, True),
+    ("<think>\u00e9t\u00e9 \u3042 \u2713</think><action>up</action>", "up", True, True, True),
     # CJK ideographs, first and last of the range, and just outside it
     ("<think>\u4e00</think><action>up</action>", "up", False, False, True),
     ("<think>a</think><action>\u9fff</action>", "\u9fff", False, False, True),
@@ -190,7 +190,7 @@ def test_an_env_that_does_not_judge_actions_has_only_valid_ones():
     ("kwargs", "message"),
     [
         ({"format": "strcit"}, "did you mean 'strict'"),
-        ({"penalise": "formt"}, "did you mean 'format'"),
+        ({"penalise": "formats"}, "did you mean 'format'"),
         ({"penalty": -0.1}, "at least 0, got -0.1"),
         ({"penalty": float("nan")}, "at least 0, got nan"),
     ],
