@@ -117,7 +117,7 @@ def policy_loss(
         GSPO, arXiv:2507.18071 (sequence ratio, and its GSPO-token form).
         k3: Schulman, "Approximating KL divergence", 2020; as used in GRPO, arXiv:2402.03300.
     """
-    _validate(cfg)
+    check_loss(cfg)
     dtype = torch.promote_types(logp.dtype, torch.float32)
     mask = inputs.mask
 
@@ -163,7 +163,7 @@ def policy_loss(
     return loss, stats
 
 
-def _validate(cfg: LossConfig) -> None:
+def check_loss(cfg: LossConfig) -> None:
     if cfg.clip_low < 0.0 or cfg.clip_high < 0.0:
         raise ConfigError(
             f"loss: clip bounds must not be negative, got clip_low={cfg.clip_low}, clip_high={cfg.clip_high}"

@@ -3,6 +3,7 @@
     >>> train(resolve({"steps": 2, "run_dir": "runs/try"}))  # doctest: +SKIP
 """
 
+import dataclasses
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,7 +22,8 @@ from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import RunConfig
 from arl_gym.train.engine import Engine
 from arl_gym.train.envs import chat_kwargs, make_vec, training_episodes
-from arl_gym.train.filtering import collect_groups
+from arl_gym.train.filtering import CollectStats, collect_groups
+from arl_gym.train.loss import check_loss
 from arl_gym.train.metrics import MetricsWriter, summarise
 from arl_gym.train.model import load_model, save_model
 from arl_gym.train.policies.hf import HFPolicy
@@ -62,6 +64,7 @@ class Trainer:
     """One run: its model, engine, environments and folder. Use as a context manager."""
 
     def __init__(self, cfg: RunConfig):
+        check_loss(cfg.loss)
         self.cfg = cfg
         self.folder = open_run_dir(cfg)
         self.model, self.tokenizer = load_model(cfg.model.path, dtype=cfg.model.dtype, seed=cfg.seed)
@@ -112,7 +115,7 @@ class Trainer:
             kept = collect_groups(play, cfg.filter, n_groups=cfg.rollout.groups, step=step)
         watch.seconds["time/env_us_per_turn"] = stats.env_us_per_turn
         trajectories = [t for group in kept.groups for t in group]
-        return trajectories, summarise(trajectories) | kept.stats.metrics()
+        return trajectories, summarise(trajectories) | _filter_metrics(kept.stats)
 
     def learn(self, trajectories: Sequence[Trajectory], watch: Stopwatch) -> dict[str, float]:
         """Update the model on trajectories; a batch without a trainable token is skipped and counted."""
@@ -164,6 +167,10 @@ def evaluate_policy(cfg: RunConfig, policy: Policy | str, *, split: str, episode
         workers=cfg.env.workers,
         **chat_kwargs(cfg),
     )
+
+
+def _filter_metrics(stats: CollectStats) -> dict[str, float]:
+    return {f"rollout/{name}": float(value) for name, value in dataclasses.asdict(stats).items()}
 
 
 def mismatch(batch: Batch) -> dict[str, float]:
