@@ -59,7 +59,7 @@ class EvalResult:
 
     def to_json(self) -> str:
         """Return the result as one JSON object."""
-        return json.dumps(asdict(self), indent=2, ensure_ascii=False)
+        return json.dumps(asdict(self), indent=2)
 
 
 def evaluate(
@@ -82,11 +82,15 @@ def evaluate(
     Args:
         policy: A policy, or "random" or "expert".
         env: Registered id.
+        split: The tasks' split.
         episodes: How many of the split's tasks, from the first; all of them if the split has fewer.
         task_ids: These tasks of the split instead.
         seed: Seed of the agent's sampling; the tasks do not depend on it.
         num_envs: Episodes played at once.
+        workers: Processes that hold the environments; 0 is this one.
         record: Folder that gets the episodes as `eval-<env>-<split>.jsonl.gz`.
+        progress: Called whenever an episode ends.
+        stats: Gets turns and seconds added.
         chat_kwargs: Keyword arguments of `make_chat_vec` and of the environment.
 
     Raises:
@@ -140,7 +144,7 @@ def first_task_ids(env: str, split: str, n: int, **chat_kwargs: Any) -> list[str
     chat_kwargs.pop("step_timeout_s", None)  # of the vector env, not of one env
     one = make_chat_env(env, split=split, **chat_kwargs)
     try:
-        return list(islice(one.unwrapped.task_ids(split), max(n, 0)))
+        return list(islice(one.get_wrapper_attr("task_ids")(split), max(n, 0)))
     finally:
         one.close()
 
@@ -202,8 +206,8 @@ def paired_difference(
         )
     if a.n < 2:
         raise ConfigError(f"a paired difference needs at least two tasks, got {a.n}")
-    pairs = zip(a.successes, b.successes, strict=True) if metric == "success" else zip(a.returns, b.returns)
-    differences = [float(x) - float(y) for x, y in pairs]
+    of_a, of_b = (a.successes, b.successes) if metric == "success" else (a.returns, b.returns)
+    differences = [float(x) - float(y) for x, y in zip(of_a, of_b, strict=True)]
     return (statistics.fmean(differences), *_normal_interval(differences))
 
 

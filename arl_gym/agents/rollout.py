@@ -3,7 +3,8 @@
 Owns what was sampled: ids and log-probs pass from the policy's replies into the turns untouched. Knows no
 tokenizer, no model and no environment by name.
 
-    trajectories = rollout(make_chat_vec("ARL/Sokoban-v0", 8), policy, episodes, env_id="ARL/Sokoban-v0", seed=0)
+    vec = make_chat_vec("ARL/Sokoban-v0", 8)
+    trajectories = rollout(vec, policy, episodes, env_id="ARL/Sokoban-v0", seed=0)
 """
 
 from collections import deque
@@ -55,9 +56,14 @@ def rollout(
     `Request.stream`).
 
     Args:
-        vec: Slots of chat envs without autoreset; they may be in any state.
+        vec: Slots of chat envs without autoreset, none with a result to receive.
+        policy: Answers the requests, in any order.
+        episodes: What to play.
+        env_id: Written into the trajectories.
         seed: Seed of the run. With `step`, task, copy and turn it makes the sampling streams.
         step: Training step.
+        progress: Called whenever an episode ends.
+        stats: Gets turns and seconds added.
 
     Raises:
         PolicyError: If the policy answers a request that it was not asked, or none of those it was.
@@ -88,15 +94,16 @@ def rollout(
         start(slot)
     while acting or asked:
         requests = []
-        # Block on the environments only while the policy has nothing to do.
-        for result in vec.recv(0.0 if asked else None) if acting else []:
-            player = acting.pop(result.index)
-            player.observe(result)
-            if stop := _stop(result):
-                finish(player, stop)
-            else:
-                asked[player.key] = player
-                requests.append(player.request(seed, step))
+        # Take all that is ready, and block on the environments only while the policy has nothing to do.
+        while acting and (results := vec.recv(0.0 if asked else None)):
+            for result in results:
+                player = acting.pop(result.index)
+                player.observe(result)
+                if stop := _stop(result):
+                    finish(player, stop)
+                else:
+                    asked[player.key] = player
+                    requests.append(player.request(seed, step))
         for reply in _replies(policy, requests, asked, stats):
             player = asked.pop(reply.key)
             if stop := player.answer(reply):
@@ -119,7 +126,8 @@ def _replies(
     keys = [reply.key for reply in replies]
     if asked and not (keys and len(set(keys)) == len(keys) and asked.keys() >= set(keys)):
         raise PolicyError(
-            f"{type(policy).__name__}.poll: expected replies to some of the requests {sorted(asked)}, got {keys}"
+            f"{type(policy).__name__}.poll: expected replies to some of the requests {sorted(asked)}, "
+            f"got {keys}"
         )
     return replies
 
@@ -149,13 +157,12 @@ class _Player:
 
     def observe(self, result: Result) -> None:
         """Take in what a reset or a step gave; a step completes a turn."""
+        failed = "env_error" in result.info
         if self.reply is not None:
-            self.turns.append(self._turn(self.reply, result.info))
+            # The info of a failed step is that of the step before.
+            self.turns.append(self._turn(self.reply, {} if failed else result.info))
             self.reply = None
-        if "env_error" in result.info:  # what was known of the task stays known
-            self.info = {**self.info, **result.info}
-        else:
-            self.messages, self.info = result.observation, result.info
+        self.messages, self.info = result.observation, result.info
 
     def answer(self, reply: Reply) -> Stop | None:
         """Take in the policy's answer; say why the episode ends if there is nothing to send."""
@@ -186,7 +193,7 @@ class _Player:
         return last.prompt_ids + last.completion_ids[: last.n_kept]
 
     def _turn(self, reply: Reply, after: Mapping[str, Any]) -> Turn:
-        """Join what was shown and answered with what it brought; `after` is {} or an error if it brought nothing."""
+        """Join what was shown and answered with what it brought: `after`, {} if it never came to that."""
         return Turn(
             messages=self.messages,
             response=reply.response,

@@ -6,10 +6,13 @@ and nothing but the training commands needs torch.
 
 import argparse
 import importlib
+import io
 import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import gymnasium
 
 from arl_gym import __version__
 from arl_gym.cli.extras import extra_of
@@ -50,9 +53,16 @@ COMMANDS: dict[str, Command] = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code: 0 done, 1 failed (last line of stderr says why), 2 bad usage."""
+    """Run one command and return its exit code.
+
+    Returns:
+        0 done, 1 failed (the last line of stderr says why), 2 bad usage.
+    """
     args = list(sys.argv[1:] if argv is None else argv)
     name = args[0] if args else ""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # What a model wrote may hold what no terminal can show.
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
         code = _run(args)
         sys.stdout.flush()  # a closed pipe shows here rather than at exit
@@ -65,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader has gone; without this the interpreter complains when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (ArlGymError, OSError) as err:
+    except (ArlGymError, gymnasium.error.Error, OSError) as err:
         return _fail(err)
     except ModuleNotFoundError as err:
         extra = extra_of(err.name or "")

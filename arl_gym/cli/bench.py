@@ -82,7 +82,7 @@ def run(args: list[str]) -> int:
 
 
 class _Bench:
-    """Keeps `in_flight` slots busy. In this process one at a time, so that a step time is that of one step."""
+    """Keeps `in_flight` slots busy; in this process one, so that a step time is that of one step."""
 
     def __init__(self, vec: TextVectorEnv, respond: Respond, *, in_flight: int):
         self._vec, self._respond, self._in_flight = vec, respond, in_flight

@@ -1,11 +1,11 @@
 """`arl-gym doctor`: what is installed, what is missing, and whether playing will work here."""
 
-import importlib.util
 import os
 import platform
 import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 
 from arl_gym import __version__
@@ -14,14 +14,14 @@ from arl_gym.cli.extras import EXTRAS
 from arl_gym.cli.options import parser
 from arl_gym.errors import DataError
 
-_CORE = ("gymnasium", "numpy", "pillow", "cloudpickle", "rich")
-_PYTHONS = ((3, 11), (3, 13))
+CORE = ("gymnasium", "numpy", "pillow", "cloudpickle", "rich")
+PYTHONS = ((3, 11), (3, 13))
 
 
 def run(args: list[str]) -> int:
     """Print one line per fact; 1 if something needed for playing is wrong."""
     parser("doctor", "Check the installation. Missing extras are no fault.").parse_args(args)
-    healthy = [_python(), *map(_package, _CORE), _assets(), _cache()]
+    healthy = [_python(), *map(_package, CORE), _assets(), _cache()]
     for extra, modules in EXTRAS.items():
         _extra(extra, modules)
     _machine()
@@ -40,8 +40,8 @@ def _note(what: str, detail: str) -> None:
 
 
 def _python() -> bool:
-    low, high = (".".join(map(str, v)) for v in _PYTHONS)
-    healthy = _PYTHONS[0] <= sys.version_info[:2] <= _PYTHONS[1]
+    low, high = (".".join(map(str, v)) for v in PYTHONS)
+    healthy = PYTHONS[0] <= sys.version_info[:2] <= PYTHONS[1]
     _note("arl-gym", __version__)
     return _say(healthy, "python", f"{platform.python_version()} (needs {low} to {high})")
 
@@ -73,7 +73,7 @@ def _cache() -> bool:
 
 
 def _extra(extra: str, modules: tuple[str, ...]) -> None:
-    missing = [name for name in modules if importlib.util.find_spec(name) is None]
+    missing = [name for name in modules if find_spec(name) is None]
     if missing:
         _note(f"[{extra}]", f"missing {', '.join(missing)}: pip install 'arl-gym[{extra}]'")
     else:
@@ -91,7 +91,7 @@ def _machine() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     _note("cores", str(cores))
     _note("memory", f"{_memory_gb():.1f} GB")
-    if importlib.util.find_spec("torch") is None:
+    if find_spec("torch") is None:
         return
     import torch
 

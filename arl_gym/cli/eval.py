@@ -9,6 +9,7 @@ from arl_gym.agents.evaluate import EvalResult, evaluate, named_policy
 from arl_gym.agents.rollout import RolloutStats
 from arl_gym.agents.types import Policy
 from arl_gym.cli.options import add_env_options, env_kwargs, parser, positive_int, progress_bar
+from arl_gym.wrappers.format_penalty import FORMATS
 
 
 def run(args: list[str]) -> int:
@@ -51,8 +52,7 @@ def _options(args: list[str]) -> argparse.Namespace:
     p.add_argument("--model", metavar="ID_OR_DIR", help="transformers model to evaluate")
     p.add_argument("--temperature", type=float, default=0.0, help="sampling temperature; 0 is greedy")
     p.add_argument("--max-tokens", type=positive_int, default=512, help="most tokens of one response")
-    p.add_argument("--max-context", "--max-model-len", type=positive_int, default=2048,
-                   help="most tokens of prompt and response together")  # fmt: skip
+    p.add_argument("--max-context", "--max-model-len", type=positive_int, default=2048, help="both together")
     p.add_argument("--batch-size", type=positive_int, default=64, help="most responses generated together")
     p.add_argument("--episodes", type=positive_int, default=256, help="tasks, the first ones of the split")
     p.add_argument("--seed", type=int, default=0, help="seed of the sampling; tasks do not depend on it")
@@ -62,8 +62,7 @@ def _options(args: list[str]) -> argparse.Namespace:
         "--step-timeout-s", type=float, default=60.0, help="a worker slower than this is restarted"
     )
     p.add_argument("--window", type=_window, default="default", help="past turns shown, or 'dialogue'")
-    p.add_argument("--format", choices=["default", "strict", "lenient", "action_only", "none"], default="default",
-                   help="how responses must look")  # fmt: skip
+    p.add_argument("--format", choices=["default", *FORMATS], default="default", help="form of a response")
     p.add_argument("--prompt", default="default", help="prompt layout of the environment")
     p.add_argument("--json", type=Path, metavar="FILE", help="write the result with its per-episode values")
     p.add_argument("--record", type=Path, metavar="DIR", help="write the episodes, for arl-gym replay")

@@ -1,28 +1,33 @@
-"""`arl-gym list`: the environments, from the registration table and the cards."""
+"""`arl-gym list`: the environments, from the registration table and their cards."""
 
+import argparse
 import inspect
+import re
 
-from arl_gym.cli.options import entry_point, parser
+from gymnasium.envs.registration import load_env_creator
+
 from arl_gym.envs import ENVS
-
-_HEADER = ("id", "max_steps", "window", "format", "what")
 
 
 def run(args: list[str]) -> int:
-    """Print one line per environment."""
-    parser(
-        "list", "Show the environments with their defaults; the class docstring of each is its card."
+    """Print a few lines per environment."""
+    argparse.ArgumentParser(
+        prog="arl-gym list",
+        description="Show the environments and their defaults. The docstring of each env class is its card.",
     ).parse_args(args)
-    rows = [_HEADER, *(_row(env_id) for env_id in ENVS)]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADER))]
-    for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+    for env_id, entry in ENVS.items():
+        make = load_env_creator(entry.entry_point)
+        card = inspect.getdoc(make) or ""
+        max_steps = inspect.signature(make).parameters["max_steps"].default
+        window = "dialogue" if entry.window is None else entry.window
+        print(f"{env_id}  max_steps {max_steps}, window {window}, format {entry.format}")
+        print(f"  {card.partition(chr(10))[0]}")
+        for section in ("Observation", "Action"):
+            print(f"  {section.lower()}: {_opening(card, section)}")
     return 0
 
 
-def _row(env_id: str) -> tuple[str, ...]:
-    entry, make = ENVS[env_id], entry_point(env_id)
-    max_steps = inspect.signature(make).parameters.get("max_steps")
-    window = "dialogue" if entry.window is None else str(entry.window)
-    card = (inspect.getdoc(make) or "").partition("\n")[0]
-    return (env_id, str(max_steps.default) if max_steps else "", window, entry.format, card)
+def _opening(card: str, section: str) -> str:
+    """Return the first clause of a section of a card."""
+    found = re.search(rf"^## {section}\n(.+?)(?:[:;]\s|\.\s|\n\n|\Z)", card, re.DOTALL | re.MULTILINE)
+    return " ".join(found[1].split()) if found else "see the card"

@@ -1,8 +1,6 @@
 """What several commands share: the environment argument, its keyword arguments, and the progress bar."""
 
 import argparse
-import importlib
-import inspect
 import json
 import sys
 import tomllib
@@ -10,10 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import gymnasium as gym
-
 from arl_gym.core import SPLITS
 from arl_gym.errors import ConfigError, UnknownNameError
+from arl_gym.make import env_parameters, find_spec
 
 
 def parser(name: str, description: str) -> argparse.ArgumentParser:
@@ -49,16 +46,10 @@ def positive_int(text: str) -> int:
 
 def env_id(text: str) -> str:
     """Check that an id is registered; `module:id` imports the module first, as `gym.make` does."""
-    module, _, name = text.rpartition(":")
-    if module:
-        try:
-            importlib.import_module(module)
-        except ModuleNotFoundError as err:
-            raise argparse.ArgumentTypeError(f"cannot import {module!r}: {err}") from err
-    if name not in gym.registry:
-        known = [known for known in gym.registry if known.startswith("ARL/")]
-        raise argparse.ArgumentTypeError(str(UnknownNameError("environment", name, known)))
-    return name
+    try:
+        return find_spec(text).id
+    except ConfigError as err:
+        raise argparse.ArgumentTypeError(str(err)) from err
 
 
 def key_value(text: str) -> tuple[str, Any]:
@@ -92,27 +83,12 @@ def env_kwargs(args: argparse.Namespace) -> dict[str, Any]:
     Raises:
         UnknownNameError: If the environment does not take one of them.
     """
-    kwargs = dict(args.env)
-    if "split" in kwargs:
-        raise ConfigError("the split is chosen by --split, not by --env split=…")
-    parameters = inspect.signature(entry_point(args.id)).parameters.values()
-    if not any(p.kind is p.VAR_KEYWORD for p in parameters):
-        for key in kwargs:
-            if key not in {p.name for p in parameters}:
-                known = {p.name for p in parameters} - {"self", "split", "render_mode"}
-                raise UnknownNameError("keyword argument", key, known, args.id)
-    return {"split": args.split, **kwargs}
-
-
-def entry_point(env_id: str) -> Callable[..., Any]:
-    """Return what makes the env of a registered id: its class or a function."""
-    entry = gym.spec(env_id).entry_point
-    if isinstance(entry, str):
-        module, _, name = entry.partition(":")
-        return getattr(importlib.import_module(module), name)  # type: ignore[no-any-return]
-    if entry is None:
-        raise ConfigError(f"{env_id} has no entry point: it can only be made as a vector env")
-    return entry
+    known = env_parameters(find_spec(args.id))
+    for key, _ in args.env:
+        if key == "split" or (known is not None and key not in known):
+            own = (known or set()) - {"split", "render_mode"}
+            raise UnknownNameError("--env key", key, own, f"{args.id} (the split has its own option)")
+    return {"split": args.split, **dict(args.env)}
 
 
 @contextmanager

@@ -4,8 +4,9 @@ import sys
 from typing import Any
 
 import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 
-from arl_gym.cli.options import add_env_options, entry_point, env_kwargs, parser
+from arl_gym.cli.options import add_env_options, env_kwargs, parser
 
 _MANY_ACTIONS = 24
 
@@ -28,7 +29,9 @@ def run(args: list[str]) -> int:
 
 def _make(env_id: str, kwargs: dict[str, Any]) -> gym.Env[Any, Any]:
     # Observations that are arrays are shown by the env's own text rendering, where it has one.
-    modes = getattr(entry_point(env_id), "metadata", {}).get("render_modes", [])
+    entry = gym.spec(env_id).entry_point
+    creator = load_env_creator(entry) if isinstance(entry, str) else entry
+    modes = getattr(creator, "metadata", {}).get("render_modes", [])
     return gym.make(env_id, render_mode="ansi" if "ansi" in modes else None, **kwargs)
 
 

@@ -28,7 +28,8 @@ def run(args: list[str]) -> int:
         raise ConfigError(f"{options.file} has {len(episodes)} episodes, counted from 0: there is no {index}")
     chosen = episodes if options.html and options.index is None else [episodes[index]]
     if options.html:
-        options.html.write_text(page(options.file.name, chosen), encoding="utf-8")
+        text = page(options.file.name, chosen)
+        options.html.write_text(text, encoding="utf-8", errors="backslashreplace")
         print(f"{len(chosen)} episodes: {options.html}")
         return 0
     for line in _lines(*chosen[0], total=len(episodes)):
@@ -43,7 +44,7 @@ def summary(episode: Trajectory) -> str:
 
 
 def _lines(index: int, episode: Trajectory, *, total: int) -> Iterator[str]:
-    yield f"episode {index} of {total}: {episode.env_id} {episode.task_id} ({episode.dataset}, {episode.split})"
+    yield f"episode {index} of {total}: {episode.env_id} {episode.task_id} ({episode.split})"
     for k, turn in enumerate(episode.turns, start=1):
         yield f"\n── turn {k} " + "─" * 60
         for message in turn.messages:
@@ -114,7 +115,8 @@ def _episode(index: int, episode: Trajectory, *, is_open: bool) -> str:
     turns = "\n".join(_turn(k, turn) for k, turn in enumerate(episode.turns, start=1))
     return (
         f'<details id="episode-{index}"{" open" if is_open else ""}>\n<summary>{index}: '
-        f'<strong>{html.escape(episode.task_id)}</strong>, <span class="{"good" if episode.success else "bad"}">'
+        f"<strong>{html.escape(episode.task_id)}</strong>, "
+        f'<span class="{"good" if episode.success else "bad"}">'
         f"{html.escape(summary(episode))}</span></summary>\n<p>{html.escape(data)}</p>{error}\n{turns}\n</details>"
     )
 
