@@ -177,7 +177,7 @@ def _check_kwargs(spec: EnvSpec, kwargs: dict[str, Any]) -> None:
     if known is None:
         return
     # `gym.make` takes the one, this module's functions the others: a slip in either should be named.
-    own = {name for name in inspect.signature(make_chat_env).parameters if name != "env_kwargs"}
+    own = inspect.signature(make_chat_env).parameters.keys() - {"id", "env_kwargs"}
     for key in kwargs:
         if key not in known and key != "max_episode_steps":
             raise UnknownNameError("keyword argument", key, {*known, *own, "max_episode_steps"}, spec.id)

@@ -7,8 +7,8 @@ The schema of a line; the trainer's trajectory files have the same one:
 - `stop`: "terminated", "truncated" or "context_full"; "unfinished" for an episode cut short by a reset or
   close; trajectory files also have "empty_completion" and "env_error";
 - `turns`: list of `{messages | observation, response, action, reward, env_reward, format_penalty,
-  format_valid, action_valid, anchor}`: what was shown (`messages` in a chat env, else `observation`), what was
-  answered, what the env got, what it brought.
+  format_valid, action_valid, anchor}`: what was shown (`messages` in a chat env, else `observation`), what
+  was answered, what the env got, what it brought.
 
 An image is `{"type": "image", "hash": …}`; the picture lies once under `images/<hash>.png` beside the file.
 To replay, reset with `task_id` and step a plain env with each turn's `action`, or a chat env with `response`.
