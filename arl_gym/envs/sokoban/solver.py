@@ -48,7 +48,7 @@ def solve(
         max_nodes: States expanded at most.
 
     References:
-        Hart, Nilsson, Raphael, "A formal basis for the heuristic determination of minimum cost paths", 1968.
+        A*: "A formal basis for the heuristic determination of minimum cost paths", IEEE TSSC 4(2), 1968.
     """
     start: State = (level.boxes if boxes is None else boxes, level.player if player is None else player)
     far = level.pushes_to_target

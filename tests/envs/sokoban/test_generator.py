@@ -158,4 +158,4 @@ def test_task_ids_are_a_sequence_without_storage():
         ids.index("val-000001")
     assert len(list(TaskIds("val"))) == 512
     with pytest.raises(UnknownNameError, match="did you mean 'train'"):
-        TaskIds("trian")
+        TaskIds("trein")
