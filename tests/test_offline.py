@@ -14,6 +14,7 @@ def _double(pipe):
     pipe.send(2 * pipe.recv())
 
 
+@pytest.mark.filterwarnings("ignore:A test tried to use")
 def test_an_address_outside_this_machine_is_refused():
     with pytest.raises(SocketConnectBlockedError), socket.socket() as s:
         s.connect(("203.0.113.1", 80))  # a documentation address: nobody is there

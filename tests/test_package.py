@@ -55,7 +55,10 @@ print(info["success"])
 
 
 def test_an_installed_wheel_holds_every_asset(empty_environment, tmp_path):
-    listing = "from arl_gym.assets import assets_root as r; print(*(p.relative_to(r()) for p in r().rglob('*') if p.is_file()))"
+    listing = """
+from arl_gym.assets import assets_root
+print(*(path.relative_to(assets_root()) for path in assets_root().rglob("*") if path.is_file()))
+"""
     installed = run(empty_environment / "python", "-c", listing, cwd=tmp_path).split()
     ours = [str(p.relative_to(ROOT / "assets")) for p in (ROOT / "assets").rglob("*") if p.is_file()]
     assert sorted(installed) == sorted(ours)
@@ -66,5 +69,8 @@ def test_the_command_line_of_an_installed_wheel_lists_the_environments(empty_env
 
 
 def test_an_installed_wheel_brings_no_torch(empty_environment, tmp_path):
-    code = "import importlib.util as u; print([n for n in ('torch', 'transformers', 'deepspeed') if u.find_spec(n)])"
+    code = """
+from importlib.util import find_spec
+print([name for name in ("torch", "transformers", "deepspeed") if find_spec(name)])
+"""
     assert run(empty_environment / "python", "-c", code, cwd=tmp_path).strip() == "[]"
