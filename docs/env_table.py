@@ -2,15 +2,15 @@
 
     python docs/env_table.py
 
-A card has the sections of `SECTIONS`, each headed by its name and a colon on a line of its own. The table
-shows the first paragraph of some of them. A test compares the README with what `render` gives.
+A card opens with "Name: what to do." and has at least the sections of `SECTIONS`, each headed `## Name`. A test
+compares the README with what `render` gives.
 """
 
 import inspect
 import re
 from pathlib import Path
 
-import gymnasium as gym
+from gymnasium.envs.registration import load_env_creator
 
 from arl_gym.envs import ENVS
 
@@ -29,38 +29,47 @@ SECTIONS = (
     "Baselines",
     "Version history",
 )
-SHOWN = ("Task", "Observation", "Action", "Episode end")
+COLUMNS = ("Environment", "Task", "Observation", "Action", "Reward", "Episode end")
 
 
 def card(env_id: str) -> dict[str, str]:
-    """Return the sections of an environment's card.
+    """Return the sections of an environment's card by name, its first paragraph as "".
 
     Raises:
         ValueError: If a section is missing or empty.
     """
-    env_class = gym.envs.registration.load_env_creator(ENVS[env_id].entry_point)
-    heading = re.compile(rf"^({'|'.join(SECTIONS)}):[ \t]*$", re.MULTILINE)
-    pieces = heading.split(inspect.getdoc(env_class) or "")
-    sections = {
-        name: inspect.cleandoc("\n" + text) for name, text in zip(pieces[1::2], pieces[2::2], strict=True)
-    }
+    text = inspect.getdoc(load_env_creator(ENVS[env_id].entry_point)) or ""
+    opening, *rest = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    sections = {name: body.strip() for name, body in zip(rest[::2], rest[1::2], strict=True)}
     missing = [name for name in SECTIONS if not sections.get(name)]
     if missing:
         raise ValueError(f"the card of {env_id} lacks: {', '.join(missing)}")
-    return sections
+    return {"": opening.strip(), **sections}
 
 
 def table() -> str:
     """Return the Markdown table, one row an environment."""
-    rows = [["Environment", *SHOWN], ["---"] * (len(SHOWN) + 1)]
-    for env_id in ENVS:
-        sections = card(env_id)
-        rows.append([f"`{env_id}`", *(_first_paragraph(sections[name]) for name in SHOWN)])
+    rows = [COLUMNS, ("---",) * len(COLUMNS), *(_row(env_id, card(env_id)) for env_id in ENVS)]
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
-def _first_paragraph(text: str) -> str:
-    return " ".join(text.partition("\n\n")[0].split()).replace("|", "\\|")
+def _row(env_id: str, sections: dict[str, str]) -> tuple[str, ...]:
+    task = sections[""].partition(": ")[2]
+    observation, action, end = (
+        _first_sentence(sections[name]) for name in ("Observation", "Action", "Episode end")
+    )
+    return f"`{env_id}`", task, observation, action, _rewards(sections["Reward"]), end
+
+
+def _first_sentence(text: str) -> str:
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    return re.split(r"(?<=\.) ", paragraph)[0]
+
+
+def _rewards(section: str) -> str:
+    """Return the rows "| event | reward |" of the section's table as lines of one cell."""
+    rows = re.findall(r"^\| (.+) \| (.+) \|$", section, re.MULTILINE)
+    return "<br>".join(f"{reward}: {event}" for event, reward in rows if event != "event")
 
 
 def render(readme: str) -> str:

@@ -22,8 +22,9 @@ def test_the_table_of_environments_is_the_one_of_the_cards():
 
 
 @pytest.mark.parametrize("env_id", ENVS)
-def test_every_card_has_every_section(env_id):
-    assert list(env_table.card(env_id)) == list(env_table.SECTIONS)
+def test_every_card_has_every_section_in_order(env_id):
+    named = [name for name in env_table.card(env_id) if name in env_table.SECTIONS]
+    assert named == list(env_table.SECTIONS)
 
 
 def test_every_relative_link_leads_to_a_file():
