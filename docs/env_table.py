@@ -2,8 +2,8 @@
 
     python docs/env_table.py
 
-A card opens with "Name: what to do." and has at least the sections of `SECTIONS`, each headed `## Name`. A test
-compares the README with what `render` gives.
+A card opens with "Name: what to do." and has at least the sections of `SECTIONS`, each headed `## Name`. A
+test compares the README with what `render` gives.
 """
 
 import inspect
@@ -54,7 +54,7 @@ def table() -> str:
 
 
 def _row(env_id: str, sections: dict[str, str]) -> tuple[str, ...]:
-    task = sections[""].partition(": ")[2]
+    task = sections[""].partition(": ")[2].capitalize()
     observation, action, end = (
         _first_sentence(sections[name]) for name in ("Observation", "Action", "Episode end")
     )
