@@ -1,0 +1,73 @@
+# Every command of the repository. `make demo` and `make test` work on a fresh machine: they build .venv first.
+
+PYTHON ?= python3
+# What `pip install` gets before the package. A CPU machine needs the pinned build: a plain `torch` may bring
+# gigabytes of CUDA libraries. Empty (a GPU is there) leaves the choice to the package's own requirement.
+TORCH ?= $(if $(shell command -v nvidia-smi 2>/dev/null),,torch==2.13.0)
+ARGS ?=
+
+BIN = .venv/bin
+PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
+
+.PHONY: help demo test check bench docs clean
+.DELETE_ON_ERROR:
+
+help:
+	@echo "make demo    train a tiny Sokoban agent on this machine and write a report (ARGS=... goes to arl-gym demo)"
+	@echo "make test    run the tests (ARGS=... goes to pytest)"
+	@echo "make check   run linters, type checker, import rules, spelling and dependency checks"
+	@echo "make bench   measure the environments' speed (ARGS=... goes to arl-gym bench)"
+	@echo "make docs    rewrite the generated parts of the README"
+	@echo "make clean   delete .venv, caches and build outputs; keeps runs/"
+	@echo "Choose the Python with PYTHON=python3.12, the torch build with TORCH=\"torch==2.9.1\" (after make clean)."
+
+demo: .venv/.train
+	@$(BIN)/arl-gym demo $(ARGS)
+
+test: .venv/.dev
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: .venv/.dev
+	$(call stage,ruff,ruff check --quiet .)
+	$(call stage,ruff format,ruff format --check .)
+	$(call stage,mypy,mypy)
+	$(call stage,lint-imports,lint-imports)
+	$(call stage,codespell,codespell)
+	$(call stage,deptry,deptry .)
+
+# One line a tool; its output is shown only when it fails.
+define stage
+@printf '%-14s' '$(1)'; out=$$($(BIN)/$(2) 2>&1) && echo ok || { echo FAILED; echo "$$out"; exit 1; }
+endef
+
+bench: .venv/.dev
+	@$(BIN)/arl-gym bench ARL/Sokoban-v0 $(ARGS)
+
+docs: .venv/.dev
+	@$(BIN)/python docs/env_table.py
+
+clean:
+	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find arl_gym docs examples tests -name __pycache__ -prune -exec rm -rf {} +
+
+# Stamps, so that nothing is installed twice; a changed pyproject.toml installs again.
+
+.venv/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
+	  echo "arl_gym needs Python 3.11 to 3.13, $(PYTHON) is: $$($(PYTHON) --version 2>&1). Choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+	  echo "$(PYTHON) cannot make virtual environments: apt-get install python3-venv" >&2; exit 1; }
+	@echo "Creating .venv ($$($(PYTHON) --version))"
+	@$(PYTHON) -m venv .venv && touch $@
+
+.venv/.torch: .venv/.created
+	@$(if $(strip $(TORCH)),echo "Installing $(TORCH) (a few minutes)" && $(PIP) $(TORCH))
+	@touch $@
+
+.venv/.train: .venv/.torch pyproject.toml
+	@echo "Installing arl_gym with its trainer"
+	@$(PIP) --editable '.[train]' && touch $@
+
+.venv/.dev: .venv/.torch pyproject.toml
+	@echo "Installing arl_gym with its trainer and the development tools"
+	@$(PIP) --editable '.[dev]' && touch $@ .venv/.train

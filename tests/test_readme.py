@@ -1,0 +1,38 @@
+"""The README's code runs, and its table is the one the cards give."""
+
+import re
+
+import pytest
+
+from arl_gym.envs import ENVS
+from docs import env_table
+from tests.conftest import ROOT
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("code", re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL))
+def test_the_code_block_runs(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_the_table_of_environments_is_the_one_of_the_cards():
+    assert env_table.render(README) == README, "run: make docs"
+
+
+@pytest.mark.parametrize("env_id", ENVS)
+def test_every_card_has_every_section_in_order(env_id):
+    named = [name for name in env_table.card(env_id) if name in env_table.SECTIONS]
+    assert named == list(env_table.SECTIONS)
+
+
+def test_every_relative_link_leads_to_a_file():
+    targets = re.findall(r"\]\((?!https?://|#)([^)#]+)", README)
+    assert targets
+    assert [t for t in targets if not (ROOT / t).exists()] == []
+
+
+def test_every_make_target_of_the_readme_exists():
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert [t for t in re.findall(r"`make (\w+)", README) if f"\n{t}:" not in makefile] == []
