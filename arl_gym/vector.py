@@ -170,7 +170,12 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         if self._shard is not None:
             while self._commands:
                 verb, i, payload = self._commands.popleft()
-                self._accept(i, verb, self._shard.run(verb, i, payload))
+                try:
+                    reply = self._shard.run(verb, i, payload)
+                except BaseException as err:  # Ctrl-C in the middle of a step
+                    self._accept(i, verb, ("error", one_line(err)))
+                    raise
+                self._accept(i, verb, reply)
         else:
             self._wait(timeout_s)
         if self._mistakes:

@@ -19,7 +19,7 @@ from arl_gym.errors import (
     UnknownNameError,
     WorkerError,
 )
-from arl_gym.vector import TextVectorEnv
+from arl_gym.vector import Result, TextVectorEnv
 from tests.counting_env import CountingEnv, make_counting_env
 
 
@@ -74,7 +74,7 @@ def begin(vec, task_ids):
 
 def receive(vec, n):
     """Receive n results, by index."""
-    results = {}
+    results: dict[int, Result] = {}
     while len(results) < n:
         got = vec.recv()
         assert got, "a result was lost"
@@ -147,7 +147,8 @@ def test_an_env_that_was_never_reset_takes_no_action(inline):
 def test_an_unknown_task_raises_with_its_own_type_and_spares_the_others(vec):
     vec.send_reset(0, options={"task_id": "train/9"})
     vec.send_reset(1, options={"task_id": "train/1"})
-    mistakes, results = [], []
+    mistakes: list[str] = []
+    results: list[Result] = []
     while len(mistakes) + len(results) < 2:
         try:
             results += vec.recv()
@@ -214,6 +215,24 @@ def test_a_closed_vector_env_says_so_and_closes_again(inline):
     inline.close()
     with pytest.raises(ArlGymError, match="closed"):
         inline.send_reset(0)
+
+
+def test_an_interrupt_ends_the_episode_it_hit_and_leaves_the_rest_usable(make_vec):
+    class Interrupted(CountingEnv):
+        def _apply(self, action):
+            if action == "ctrl-c":
+                raise KeyboardInterrupt
+            return super()._apply(action)
+
+    vec = make_vec(2, env_fn=Interrupted)
+    begin(vec, ["train/1"] * 2)
+    vec.send(0, "ctrl-c")
+    vec.send(1, "up")
+    with pytest.raises(KeyboardInterrupt):
+        vec.recv()
+    got = receive(vec, 2)
+    assert got[0].info["env_error"] == "KeyboardInterrupt:"
+    assert got[1].observation == "1 of 2"
 
 
 def test_all_envs_are_closed_even_if_one_fails_to():
@@ -343,6 +362,31 @@ def test_a_hanging_step_is_cut_off_and_close_leaves_no_process():
     assert len(children() - before) == 2
     vec.close()
     assert children() == before
+
+
+def test_a_start_that_takes_too_long_leaves_no_process():
+    before = children()
+    with pytest.raises(WorkerError, match=r"no answer from the start within 0.01 s"):
+        TextVectorEnv([CountingEnv], workers=1, start_timeout_s=0.01)
+    assert children() == before
+
+
+def test_a_worker_that_cannot_be_restarted_raises_and_every_send_gets_its_result(tmp_path):
+    flag = tmp_path / "built once"
+
+    def once():
+        flag.touch(exist_ok=False)
+        return CountingEnv()
+
+    vec = TextVectorEnv([once], workers=1)
+    begin(vec, ["train/1"])
+    vec.send(0, "die")
+    assert "SIGKILL" in receive(vec, 1)[0].info["env_error"]
+    vec.send_reset(0)
+    with pytest.raises(WorkerError, match="worker 0 could not be restarted: env_fn raised FileExistsError"):
+        vec.recv()
+    assert "FileExistsError" in receive(vec, 1)[0].info["env_error"]
+    vec.close()
 
 
 def test_an_exception_of_the_env_fn_reaches_the_caller_and_leaves_no_process():
