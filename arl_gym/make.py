@@ -64,7 +64,7 @@ def make_chat_env(
         UnknownNameError: If the id, a choice or a keyword argument is unknown (names the nearest).
         ConfigError: If a value is out of range.
     """
-    spec = _find(id)
+    spec = find_spec(id)
     _check_kwargs(spec, env_kwargs)
     prompt = _find_prompt(spec.id, prompt)
     window = _window(spec.id, window)
@@ -104,7 +104,7 @@ def make_chat_vec(
         ConfigError: If `num_envs` is below 1, and as `make_chat_env`.
     """
     # The spec travels, not the id: a worker process need not have imported what registered it.
-    make = functools.partial(make_chat_env, _find(id), **kwargs)
+    make = functools.partial(make_chat_env, find_spec(id), **kwargs)
     return _vector(make, num_envs, workers, step_timeout_s, AutoresetMode.DISABLED)
 
 
@@ -122,7 +122,7 @@ def _plain_vec(
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     **kwargs: Any,
 ) -> TextVectorEnv:
-    spec = _find(id)
+    spec = find_spec(id)
     _check_kwargs(spec, kwargs)
     make = functools.partial(gym.make, spec, disable_env_checker=True, **kwargs)
     return _vector(make, num_envs, workers, step_timeout_s, AutoresetMode(autoreset_mode))
@@ -142,7 +142,13 @@ def _vector(
     )
 
 
-def _find(id: str | EnvSpec) -> EnvSpec:
+def find_spec(id: str | EnvSpec) -> EnvSpec:
+    """Return the spec of an id, importing its module first if it names one.
+
+    Raises:
+        ConfigError: If the module cannot be imported.
+        UnknownNameError: If the id is not registered.
+    """
     if isinstance(id, EnvSpec):
         return id
     module, _, name = id.rpartition(":")
@@ -156,13 +162,19 @@ def _find(id: str | EnvSpec) -> EnvSpec:
     return gym.spec(name)
 
 
-def _check_kwargs(spec: EnvSpec, kwargs: dict[str, Any]) -> None:
+def env_parameters(spec: EnvSpec) -> set[str] | None:
+    """Return the names of the env's keyword arguments; None if it takes any."""
     entry = spec.entry_point
     creator = load_env_creator(entry) if isinstance(entry, str) else entry
-    if creator is None:
-        return
-    known = inspect.signature(creator).parameters
-    if any(p.kind is p.VAR_KEYWORD for p in known.values()):
+    known = {} if creator is None else inspect.signature(creator).parameters
+    if creator is None or any(p.kind is p.VAR_KEYWORD for p in known.values()):
+        return None
+    return set(known)
+
+
+def _check_kwargs(spec: EnvSpec, kwargs: dict[str, Any]) -> None:
+    known = env_parameters(spec)
+    if known is None:
         return
     # `gym.make` takes the one, this module's functions the others: a slip in either should be named.
     own = inspect.signature(make_chat_env).parameters.keys() - {"id", "env_kwargs"}

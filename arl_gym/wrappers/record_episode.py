@@ -135,7 +135,7 @@ class RecordEpisode(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructor
         if x is None or isinstance(x, (str, bool, int, float)):
             return x
         if isinstance(x, Image.Image) or is_image(x):
-            return {"type": "image", "hash": self._save_image(x)}
+            return {"type": "image", "hash": save_image(x, self._images)}
         if isinstance(x, Mapping):
             if x.get("type") == "image" and "image" in x:
                 return self._jsonable(x["image"])
@@ -144,19 +144,25 @@ class RecordEpisode(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructor
             return [self._jsonable(v) for v in x]
         return x.tolist() if isinstance(x, (np.ndarray, np.generic)) else str(x)
 
-    def _save_image(self, image: Any) -> str:
-        key = image_hash(image)
-        path = self._images / f"{key}.png"
-        if not path.exists():
-            picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
-            draft = self._images / f".{key}.{os.getpid()}.png"
-            try:
-                self._images.mkdir(exist_ok=True)
-                picture.save(draft)
-                draft.replace(path)
-            except OSError as err:
-                raise ArlGymError(f"cannot record an image to {path}: {err}") from err
-        return key
+
+def save_image(image: Any, folder: Path) -> str:
+    """Write a PIL image or array to `folder/<hash>.png`, once, and return the hash.
+
+    Raises:
+        ArlGymError: If it cannot be written.
+    """
+    key = image_hash(image)
+    path = folder / f"{key}.png"
+    if not path.exists():
+        picture = image if isinstance(image, Image.Image) else Image.fromarray(image)
+        draft = folder / f".{key}.{os.getpid()}.png"
+        try:
+            folder.mkdir(exist_ok=True)
+            picture.save(draft)
+            draft.replace(path)
+        except OSError as err:
+            raise ArlGymError(f"cannot record an image to {path}: {err}") from err
+    return key
 
 
 def image_hash(image: Any) -> str:
