@@ -1,9 +1,10 @@
-"""Finds the files of `assets/` in a wheel, an editable install and a checkout.
+"""Finds the files of `assets/` in a wheel, an editable install and a checkout, and the cache folder.
 
 >>> asset("presets/sokoban-tiny.toml").name
 'sokoban-tiny.toml'
 """
 
+import os
 from functools import cache
 from pathlib import Path
 
@@ -36,3 +37,10 @@ def asset(name: str) -> Path:
     if not path.is_file():
         raise DataError(f"no asset {name!r} under {assets_root()}")
     return path
+
+
+def cache_root() -> Path:
+    """Return the folder of every cache: `ARL_GYM_CACHE`, or `arl_gym` in the user's cache folder."""
+    if chosen := os.environ.get("ARL_GYM_CACHE"):
+        return Path(chosen)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "arl_gym"

@@ -43,6 +43,10 @@ class WorkerError(ArlGymError, RuntimeError):
     """A worker process could not be started, or failed outside an episode."""
 
 
+class PolicyError(ArlGymError, RuntimeError):
+    """A policy does not keep to the protocol of requests and replies, or cannot answer."""
+
+
 class DependencyMissing(ArlGymError, ImportError):
     """An optional extra is not installed; the message is the install line."""
 

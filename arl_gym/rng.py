@@ -24,9 +24,10 @@ def derive(*key: int | str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
 
 
-def digest(text: str) -> str:
-    """Return 16 hex digits that identify `text`: used for content hashes and state keys."""
-    return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+def digest(content: str | bytes) -> str:
+    """Return 16 hex digits that identify `content`: used for content hashes, state keys and images."""
+    raw = content.encode() if isinstance(content, str) else content
+    return hashlib.blake2b(raw, digest_size=8).hexdigest()
 
 
 class Rng:

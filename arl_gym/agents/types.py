@@ -14,7 +14,8 @@ Finish = Literal["stop", "length", "empty", "context_full"]
 """Why a reply ended: by its end token, at the token limit, with no token at all, or before it began because
 the prompt leaves no room."""
 
-Stop = Literal["terminated", "truncated", "context_full", "empty_completion", "env_error"]
+Stop = Literal["terminated", "truncated", "context_full", "empty_completion", "env_error", "unfinished"]
+"""Why an episode ended; "unfinished" only in recordings of `RecordEpisode`, never from the rollout."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +81,8 @@ class Turn:
     format_valid: bool
     action_valid: bool
     finish: Finish
+    append: bool = False
+    """Whether `messages` continue a dialogue instead of being the whole prompt."""
     prompt_ids: list[int] | None = None
     completion_ids: list[int] | None = None
     logprobs: list[float] | None = None

@@ -154,6 +154,10 @@ class CloneConfig:
 
     episodes: int = 1000
     """Expert episodes on training tasks; a fixed set."""
+    val_episodes: int = 200
+    """Expert episodes on validation tasks, for the validation loss."""
+    thoughts: bool = True
+    """Clone the expert's short thought too; off leaves the thought empty."""
     steps: int = 200
     """Optimiser steps at most."""
     batch_rows: int = 128
@@ -192,7 +196,9 @@ class RunConfig:
     """Training stops after the step that passes this many seconds; 0 is no limit. A limit makes the number of
     steps depend on the machine."""
     run_dir: str = "runs/default"
-    """Folder of everything the run writes."""
+    """Folder of everything the run writes; must be new or empty."""
+    trajectories_every: int = 10
+    """Training steps between two files of recorded trajectories; the last step is always recorded, 0 is never."""
     env: EnvConfig = field(default_factory=EnvConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)

@@ -1,0 +1,129 @@
+"""Trajectories on disk: compressed JSONL with the schema of `wrappers.record_episode`, and a little more.
+
+An episode also has `group, copy, error`; a turn also `finish, n_kept` and, from policies that have tokens,
+`prompt_ids, completion_ids, logprobs`. Pictures lie under `images/` beside the file.
+"""
+
+import gzip
+import json
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from arl_gym.agents.types import Trajectory, Turn
+from arl_gym.core import Message, Part
+from arl_gym.errors import DataError
+from arl_gym.wrappers import load_episodes
+from arl_gym.wrappers.record_episode import save_image
+
+_EPISODE_KEYS = ("env_id", "task_id", "dataset", "split", "content_hash", "success", "score", "stop")
+_TURN_KEYS = ("response", "action", "env_reward", "format_penalty", "anchor", "format_valid", "action_valid")
+_TOKEN_KEYS = ("prompt_ids", "completion_ids", "logprobs")
+
+
+def write_trajectories(path: str | Path, trajectories: Iterable[Trajectory]) -> None:
+    """Write a `.jsonl.gz` file; it appears under its name only when it is complete."""
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    draft = Path(name)
+    try:
+        with os.fdopen(handle, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
+            for trajectory in trajectories:
+                packed.write(json.dumps(_record(trajectory, path.parent / "images")).encode() + b"\n")
+        draft.chmod(0o644)
+        draft.replace(path)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+
+
+def read_trajectories(path: str | Path) -> list[Trajectory]:
+    """Read a `.jsonl.gz` or `.jsonl` file of this module or of `RecordEpisode`.
+
+    An image whose picture is gone becomes the text "[image HASH]".
+
+    Raises:
+        DataError: If the file cannot be read or holds anything but episodes; names the file and the place.
+    """
+    path = Path(path)
+    out: list[Trajectory] = []
+    for episode in load_episodes(path):
+        try:
+            out.append(_trajectory(episode, path.parent / "images"))
+        except KeyError as err:
+            raise DataError(f"{path}, episode {len(out)}: a turn lacks {err}") from err
+        except (TypeError, AttributeError) as err:
+            raise DataError(f"{path}, episode {len(out)}: not of the schema: {err}") from err
+    return out
+
+
+def _record(trajectory: Trajectory, images: Path) -> dict[str, Any]:
+    return {
+        **{key: getattr(trajectory, key) for key in (*_EPISODE_KEYS, "group", "copy", "error")},
+        "turns": [_turn_record(turn, images) for turn in trajectory.turns],
+    }
+
+
+def _turn_record(turn: Turn, images: Path) -> dict[str, Any]:
+    return {
+        "messages": [{"role": m["role"], "content": _content_record(m, images)} for m in turn.messages],
+        **{key: getattr(turn, key) for key in (*_TURN_KEYS, "finish", "n_kept")},
+        "reward": turn.env_reward - turn.format_penalty,
+        **{key: getattr(turn, key) for key in _TOKEN_KEYS if getattr(turn, key) is not None},
+    }
+
+
+def _content_record(message: Message, images: Path) -> str | list[dict[str, str]]:
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    return [
+        {"type": "text", "text": part["text"]}
+        if part["type"] == "text"
+        else {"type": "image", "hash": save_image(part["image"], images)}
+        for part in content
+    ]
+
+
+def _trajectory(record: Mapping[str, Any], images: Path) -> Trajectory:
+    return Trajectory(
+        **{key: record[key] for key in _EPISODE_KEYS},
+        group=record.get("group", 0),
+        copy=record.get("copy", 0),
+        error=record.get("error", ""),
+        turns=tuple(_turn(turn, images) for turn in record["turns"]),
+    )
+
+
+def _turn(record: Mapping[str, Any], images: Path) -> Turn:
+    # A recording of a plain env has an observation where a chat env has messages.
+    shown = record.get("messages") or [{"role": "user", "content": str(record["observation"])}]
+    rest: dict[str, Any] = {"finish": "stop"}
+    rest |= {key: record[key] for key in ("finish", "n_kept", *_TOKEN_KEYS) if key in record}
+    return Turn(
+        messages=[_message(m, images) for m in shown],
+        **{key: record[key] for key in _TURN_KEYS},
+        **rest,
+    )
+
+
+def _message(record: Mapping[str, Any], images: Path) -> Message:
+    content = record["content"]
+    if not isinstance(content, str):
+        content = [_part(part, images) for part in content]
+    return {"role": record["role"], "content": content}
+
+
+def _part(record: Mapping[str, str], images: Path) -> Part:
+    if record["type"] == "text":
+        return {"type": "text", "text": record["text"]}
+    try:
+        with Image.open(images / f"{record['hash']}.png") as picture:
+            return {"type": "image", "image": picture.copy()}
+    except OSError:
+        return {"type": "text", "text": f"[image {record['hash']}]"}

@@ -1,0 +1,12 @@
+"""The optional extras, and the modules each of them brings."""
+
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "hf": ("torch", "transformers"),
+    "train": ("deepspeed", "tyro", "matplotlib", "tomli_w"),
+}
+
+
+def extra_of(module: str) -> str | None:
+    """Return the extra that brings a module, or None."""
+    root = module.partition(".")[0]
+    return next((extra for extra, modules in EXTRAS.items() if root in modules), None)

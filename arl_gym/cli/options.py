@@ -1,0 +1,105 @@
+"""What several commands share: the environment argument, its keyword arguments, and the progress bar."""
+
+import argparse
+import json
+import sys
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from arl_gym.core import SPLITS
+from arl_gym.errors import ConfigError, UnknownNameError
+from arl_gym.make import env_parameters, find_spec
+
+
+def parser(name: str, description: str) -> argparse.ArgumentParser:
+    """Return the parser of a command; its help shows the defaults."""
+    return argparse.ArgumentParser(
+        prog=f"arl-gym {name}",
+        description=description,
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+    )
+
+
+def add_env_options(parser: argparse.ArgumentParser, *, split: str) -> None:
+    """Add the environment's id, its split and `--env KEY=VALUE`."""
+    parser.add_argument("id", type=env_id, metavar="ID", help="environment id, e.g. ARL/Sokoban-v0")
+    parser.add_argument("--split", default=split, help=f"one of {', '.join(SPLITS)}, or the data's own name")
+    parser.add_argument(
+        "--env",
+        action="append",
+        type=key_value,
+        default=[],
+        metavar="KEY=VALUE",
+        help="keyword argument of the environment, value as in TOML or JSON; may be repeated",
+    )
+
+
+def positive_int(text: str) -> int:
+    """Parse a whole number of at least 1."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value
+
+
+def env_id(text: str) -> str:
+    """Check that an id is registered; `module:id` imports the module first, as `gym.make` does."""
+    try:
+        return find_spec(text).id
+    except ConfigError as err:
+        raise argparse.ArgumentTypeError(str(err)) from err
+
+
+def key_value(text: str) -> tuple[str, Any]:
+    """Parse KEY=VALUE."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.isidentifier():
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, got {text!r}")
+    return key, literal(value)
+
+
+def literal(text: str) -> Any:
+    """Return a TOML or JSON literal as its value, anything else as the text it is.
+
+    >>> literal("3"), literal("[6, 6]"), literal("null"), literal("grid")
+    (3, [6, 6], None, 'grid')
+    """
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        try:
+            return json.loads(text)
+        except ValueError:
+            return text
+    # A date is TOML, but no environment takes one.
+    return value if isinstance(value, bool | int | float | str | list | dict) else text
+
+
+def env_kwargs(args: argparse.Namespace) -> dict[str, Any]:
+    """Return the environment's keyword arguments, its split among them.
+
+    Raises:
+        UnknownNameError: If the environment does not take one of them.
+    """
+    known = env_parameters(find_spec(args.id))
+    for key, _ in args.env:
+        if key == "split" or (known is not None and key not in known):
+            own = (known or set()) - {"split", "render_mode"}
+            raise UnknownNameError("--env key", key, own, f"{args.id} (the split has its own option)")
+    return {"split": args.split, **dict(args.env)}
+
+
+@contextmanager
+def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Give a function (done, total) that draws a bar on stderr, or None where nobody would see it."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)

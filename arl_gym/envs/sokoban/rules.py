@@ -1,0 +1,133 @@
+r"""The board and the rules: walk, push one box, blocked move. Pure functions; no reward, no step count.
+
+A cell is an index into the board text, rows joined by a newline: the index of row r, column c is
+`r * (width + 1) + c`. The edge of a board is wall, so a neighbour of a floor cell never leaves the text.
+
+    >>> level = make_level("#####\n#___#\n#__O#\n#####", boxes={14}, player=13)
+    >>> draw(level, *move(level, level.boxes, level.player, "right")).split()
+    ['#####', '#___#', '#_P√#', '#####']
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from operator import itemgetter
+
+from arl_gym.rng import digest
+
+SYMBOLS = ("#", "_", "O", "√", "X", "P", "S")
+"""In code order, 0 to 6: wall, floor, target, box on target, box, player, player on target."""
+WALL, FLOOR, TARGET, BOX_ON_TARGET, BOX, PLAYER, PLAYER_ON_TARGET = SYMBOLS
+
+MOVES = ("up", "down", "left", "right")
+"""Action names in the order of `action_mode="discrete"`."""
+
+Boxes = frozenset[int]
+Plan = tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Level:
+    """A board in its first state. Equal boards are equal, wherever they come from."""
+
+    text: str
+    """Walls, floor and targets only; what the player cannot reach even without boxes is wall, targets of
+    walled-in boxes excepted."""
+    floor: Boxes
+    """Cells that the player can reach when no box is in the way."""
+    boxes: Boxes
+    player: int
+    where: str = field(default="", compare=False)
+    """Where the level was read, for messages."""
+    optimal: int = field(default=0, compare=False)
+    """Fewest moves that solve it; 0 if not computed."""
+
+    @cached_property
+    def width(self) -> int:
+        """Cells of a row."""
+        return self.text.index("\n") if "\n" in self.text else len(self.text)
+
+    @cached_property
+    def targets(self) -> Boxes:
+        """Cells to cover."""
+        return frozenset(i for i, symbol in enumerate(self.text) if symbol == TARGET)
+
+    @cached_property
+    def deltas(self) -> dict[str, int]:
+        """Change of the cell index per move."""
+        stride = self.width + 1
+        return dict(zip(MOVES, (-stride, stride, -1, 1), strict=True))
+
+    @cached_property
+    def pushes_to_target(self) -> dict[int, int]:
+        """Fewest pushes from a cell to any target when only walls are in the way; dead cells are absent."""
+        distance = dict.fromkeys(self.targets, 0)
+        queue = deque(sorted(distance))
+        while queue:
+            cell = queue.popleft()
+            for delta in self.deltas.values():
+                origin = cell - delta
+                # The box comes from `origin`, so the player stood one cell further back.
+                if origin in self.floor and origin - delta in self.floor and origin not in distance:
+                    distance[origin] = distance[cell] + 1
+                    queue.append(origin)
+        return distance
+
+    @cached_property
+    def content_hash(self) -> str:
+        """Digest of the board, equal for boards that are turned, mirrored, or walled in more thickly."""
+        return canonical_digest(draw(self, self.boxes, self.player))
+
+
+def make_level(text: str, *, boxes: Iterable[int], player: int, where: str = "", optimal: int = 0) -> Level:
+    """Return the level of a board text without boxes and player, in which every open cell is floor."""
+    floor = frozenset(i for i, symbol in enumerate(text) if symbol in (FLOOR, TARGET))
+    return Level(text=text, floor=floor, boxes=frozenset(boxes), player=player, where=where, optimal=optimal)
+
+
+def move(level: Level, boxes: Boxes, player: int, name: str) -> tuple[Boxes, int]:
+    """Return boxes and player after a move; a blocked move changes nothing. One box is pushed at most."""
+    delta = level.deltas[name]
+    ahead = player + delta
+    if ahead in boxes:
+        behind = ahead + delta
+        if behind not in level.floor or behind in boxes or ahead not in level.floor:
+            return boxes, player
+        return (boxes - {ahead}) | {behind}, ahead
+    return (boxes, ahead) if ahead in level.floor else (boxes, player)
+
+
+def draw(level: Level, boxes: Boxes, player: int) -> str:
+    """Return the board text: one symbol a cell, rows joined by a newline."""
+    cells = list(level.text)
+    for box in boxes:
+        cells[box] = BOX_ON_TARGET if cells[box] == TARGET else BOX
+    cells[player] = PLAYER_ON_TARGET if cells[player] == TARGET else PLAYER
+    return "".join(cells)
+
+
+def canonical_digest(board: str) -> str:
+    """Return a digest that the 8 symmetries of a board share; walls that enclose nothing do not count."""
+    rows = board.split("\n")
+    used = [r for r, row in enumerate(rows) if row.strip(WALL)]
+    left = min(len(row) - len(row.lstrip(WALL)) for row in rows)
+    right = max(len(row.rstrip(WALL)) for row in rows)
+    inner = [row[left:right] for row in rows[used[0] : used[-1] + 1]]
+    cells = "".join(inner)
+    height, width = len(inner), right - left
+    # The number of columns tells apart boards of equal cells and different shape.
+    return digest(min(f"{w}:{''.join(take(cells))}" for w, take in _symmetries(height, width)))
+
+
+@cache
+def _symmetries(height: int, width: int) -> tuple[tuple[int, Callable[[str], Iterable[str]]], ...]:
+    """Return (new width, picker of cells in new order) for the 8 symmetries of a rectangle."""
+    grid = [list(range(r * width, (r + 1) * width)) for r in range(height)]
+    out = []
+    for _ in range(2):
+        for _ in range(4):
+            grid = [list(row) for row in zip(*grid[::-1], strict=True)]
+            out.append((len(grid[0]), itemgetter(*(cell for row in grid for cell in row))))
+        grid = [row[::-1] for row in grid]
+    return tuple(out)

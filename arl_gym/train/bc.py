@@ -1,0 +1,223 @@
+"""Behaviour cloning: the env's expert plays, the model learns to answer as it did.
+
+One training row per turn, with the same prompts as in reinforcement learning; only the expert's response carries
+loss. The best model by validation loss is what stays.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from arl_gym.agents.policies import ExpertPolicy, respond_in
+from arl_gym.agents.rollout import rollout
+from arl_gym.agents.types import Episode, Trajectory, Turn
+from arl_gym.errors import ConfigError
+from arl_gym.rng import Rng
+from arl_gym.train.batch import Batch, micro_batches, pack
+from arl_gym.train.chat import ChatCodec
+from arl_gym.train.config import CloneConfig, RunConfig
+from arl_gym.train.engine import Engine
+from arl_gym.train.envs import make_vec
+from arl_gym.train.metrics import MetricsWriter
+from arl_gym.train.model import load_model, save_model
+from arl_gym.train.run_dir import open_run_dir
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloneResult:
+    """How cloning went."""
+
+    steps: int
+    """Optimiser steps taken."""
+    best_step: int
+    """Step of the model that was kept."""
+    best_val_loss: float
+    """Its mean negative log-likelihood per response token, in nats."""
+    seconds: float
+    """Wall time of the loop."""
+
+
+def collect(cfg: RunConfig, *, split: str, episodes: int, prefill: str = "") -> list[Trajectory]:
+    """Let the env's expert play tasks of a split, chosen by the run's seed.
+
+    Args:
+        cfg: Names the environment and how it is shown.
+        split: Where the tasks come from.
+        episodes: How many are played.
+        prefill: What the chat template already writes of every response.
+
+    Returns:
+        The successful episodes with a valid format in every turn.
+
+    Raises:
+        ConfigError: If the expert solves none.
+    """
+    answer = respond_in(cfg.env.format, cfg.env.id)
+
+    def respond(thought: str, action: str) -> str:
+        return with_prefill(answer(thought if cfg.clone.thoughts else "", action), prefill)
+
+    vec = make_vec(cfg, split=split, num_envs=min(64, episodes), expert=True)
+    try:
+        ids = vec.call(0, "task_ids")
+        rng = Rng("demonstrations", cfg.seed, split)
+        tasks = [Episode(task_id=ids[rng.below(len(ids))], group=i) for i in range(episodes)]
+        played = rollout(vec, ExpertPolicy(respond), tasks, env_id=cfg.env.id, seed=cfg.seed)
+    finally:
+        vec.close()
+    kept = [t for t in played if t.success and all(turn.format_valid for turn in t.turns)]
+    if not kept:
+        raise ConfigError(f"the expert of {cfg.env.id} solved none of {episodes} tasks of split {split!r}")
+    return kept
+
+
+def with_prefill(response: str, prefill: str) -> str:
+    """Return the response as it reads when the chat template has already written `prefill` of it.
+
+    A prefilled `<think>` replaces the response's own; a prefilled empty thought replaces the whole thought.
+    """
+    tag = "</think>" if "</think>" in prefill else "<think>"
+    return prefill + response.partition(tag)[2] if tag in prefill else response
+
+
+def tokenise(trajectories: Sequence[Trajectory], codec: ChatCodec) -> list[Trajectory]:
+    """Return the demonstrations with token ids, as if the model had sampled the expert's responses."""
+
+    def turns(trajectory: Trajectory) -> tuple[Turn, ...]:
+        out: list[Turn] = []
+        for turn in trajectory.turns:
+            if turn.append:
+                last = out[-1]
+                context = [*(last.prompt_ids or []), *(last.completion_ids or [])]
+                prompt = context + codec.encode_bridge(context, turn.messages)
+            else:
+                prompt = codec.encode_prompt(turn.messages)
+            answer = codec.encode_response(turn.response)
+            zeros = [0.0] * len(answer)
+            out.append(
+                dataclasses.replace(
+                    turn, prompt_ids=prompt, completion_ids=answer, logprobs=zeros, n_kept=len(answer)
+                )
+            )
+        return tuple(out)
+
+    return [dataclasses.replace(t, turns=turns(t)) for t in trajectories]
+
+
+def clone(
+    engine: Engine,
+    demonstrations: Batch,
+    validation: Batch,
+    cfg: CloneConfig,
+    *,
+    seed: int,
+    micro_tokens: int,
+    keep: Callable[[], None],
+    metrics: MetricsWriter,
+    max_s: float | None = None,
+) -> CloneResult:
+    """Fit the demonstrations until the validation loss stops improving, `cfg.steps` or `max_s`.
+
+    Args:
+        engine: Whose weights are fitted.
+        demonstrations: Packed rows of the training split.
+        validation: Packed rows of the validation split.
+        cfg: The dials.
+        seed: Order of the rows.
+        micro_tokens: Padded tokens per forward pass at most.
+        keep: Called whenever the validation loss is the best so far.
+        metrics: Gets a row per optimiser step.
+        max_s: Wall time limit in seconds; with it neither `cfg.steps` nor `cfg.patience` ends the fit.
+
+    Returns:
+        What happened; the weights in `engine` are the last ones, not the best.
+    """
+    start, best, best_step, stale, step = time.monotonic(), float("inf"), 0, 0, 0
+    for rows in _batches(len(demonstrations.ids), cfg.batch_rows, seed):
+        if max_s is not None and time.monotonic() - start >= max_s:
+            break
+        if max_s is None and (step >= cfg.steps or stale >= cfg.patience):
+            break
+        step += 1
+        stats = _fit(engine, demonstrations, rows, lr=cfg.lr, micro_tokens=micro_tokens)
+        row = {"clone/train_loss": stats["loss"], "optim/grad_norm": stats["optim/grad_norm"]}
+        if step % cfg.eval_every == 0 or (max_s is None and step == cfg.steps):
+            row["clone/val_loss"] = validation_loss(engine, validation, micro_tokens=micro_tokens)
+            if row["clone/val_loss"] < best:
+                best, best_step, stale = row["clone/val_loss"], step, 0
+                keep()
+            else:
+                stale += 1
+        metrics.write(step, row)
+    return CloneResult(
+        steps=step, best_step=best_step, best_val_loss=best, seconds=time.monotonic() - start
+    )
+
+
+def _batches(n_rows: int, size: int, seed: int) -> Iterator[np.ndarray]:
+    """Yield row indices for ever, each epoch in a new order."""
+    epoch = 0
+    while True:
+        order = list(range(n_rows))
+        Rng("clone", seed, epoch).shuffle(order)
+        for i in range(0, n_rows, size):
+            yield np.array(order[i : i + size])
+        epoch += 1
+
+
+def _fit(engine: Engine, batch: Batch, rows: np.ndarray, *, lr: float, micro_tokens: int) -> dict[str, float]:
+    n_tokens = int(batch.action_mask[rows].sum())
+    pieces = micro_batches(batch, rows, max_tokens=micro_tokens, keep_trajectories=False)
+
+    def losses() -> Iterator[tuple[torch.Tensor, dict[str, torch.Tensor]]]:
+        for piece in pieces:
+            loss = -engine.log_probs(batch.select(piece)).sum() / n_tokens
+            yield loss, {"loss": loss.detach()}
+
+    return engine.step(losses(), len(pieces), lr=lr)
+
+
+@torch.no_grad()
+def validation_loss(engine: Engine, batch: Batch, *, micro_tokens: int) -> float:
+    """Return the mean negative log-likelihood per response token, in nats."""
+    rows = np.arange(len(batch.ids))
+    pieces = micro_batches(batch, rows, max_tokens=micro_tokens, keep_trajectories=False)
+    total = sum(float(engine.log_probs(batch.select(piece)).sum()) for piece in pieces)
+    return -total / int(batch.action_mask.sum())
+
+
+def clone_run(cfg: RunConfig, *, max_s: float | None = None) -> CloneResult:
+    """Collect demonstrations, clone them into the model of `cfg`, and save the best model under the run folder.
+
+    Args:
+        cfg: The run; `cfg.run_dir` gets `config.toml`, `clone.jsonl` and `model/`.
+        max_s: See `clone`.
+
+    Raises:
+        ConfigError: If the configuration cannot be run.
+    """
+    folder = open_run_dir(cfg)
+    model, tokenizer = load_model(cfg.model.path, dtype=cfg.model.dtype, seed=cfg.seed)
+    codec = ChatCodec(tokenizer, enable_thinking=cfg.model.enable_thinking)
+    engine = Engine(model, cfg.optim, temperature=1.0, reference=False)
+
+    def demonstrations(split: str, episodes: int) -> Batch:
+        played = collect(cfg, split=split, episodes=episodes, prefill=codec.prefill)
+        return pack(tokenise(played, codec), pad_id=codec.pad_id)
+
+    with MetricsWriter(folder / "clone.jsonl") as metrics:
+        return clone(
+            engine,
+            demonstrations("train", cfg.clone.episodes),
+            demonstrations("val", cfg.clone.val_episodes),
+            cfg.clone,
+            seed=cfg.seed,
+            micro_tokens=cfg.optim.micro_tokens,
+            keep=lambda: save_model(folder / "model", model, tokenizer, replace=True),
+            metrics=metrics,
+            max_s=max_s,
+        )

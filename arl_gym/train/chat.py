@@ -1,0 +1,135 @@
+"""Token identity: the one place where messages become token ids.
+
+A prompt is rendered by the model's own chat template. Text of environments is tokenised as text: a special
+token spelled inside it (`<|im_end|>`) stays the characters it is. What was sampled is never tokenised again: a
+dialogue grows by a *bridge*, the ids between a completion and the next generation prompt.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from transformers import PreTrainedTokenizerBase
+
+from arl_gym.core import Message
+from arl_gym.errors import ConfigError
+
+_PROBE: list[Message] = [{"role": "user", "content": "."}]
+
+
+class ChatCodec:
+    """Encodes prompts and decodes completions for one tokenizer.
+
+    Args:
+        tokenizer: A fast tokenizer with a chat template and an end token.
+        enable_thinking: Passed to templates that have the switch.
+
+    Raises:
+        ConfigError: If the tokenizer has no chat template or no end token, or is a slow one.
+    """
+
+    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, enable_thinking: bool = True):
+        name = tokenizer.name_or_path or type(tokenizer).__name__
+        if not tokenizer.chat_template:
+            raise ConfigError(f"the tokenizer {name} has no chat template: expected chat_template.jinja beside it")
+        if tokenizer.eos_token_id is None:
+            raise ConfigError(f"the tokenizer {name} has no eos token: responses could not end")
+        if not tokenizer.is_fast:
+            raise ConfigError(f"the tokenizer {name} is a slow one: expected a tokenizer.json")
+        self.tokenizer = tokenizer
+        self.enable_thinking = enable_thinking
+        self.eos_ids: frozenset[int] = frozenset({int(tokenizer.eos_token_id)})
+
+    @property
+    def pad_id(self) -> int:
+        """The id that fills padding; masks go by position, so it may equal the end token."""
+        pad = self.tokenizer.pad_token_id
+        return int(pad if pad is not None else self.tokenizer.eos_token_id)
+
+    @cached_property
+    def prefill(self) -> str:
+        """What the generation prompt already writes of the response, e.g. an opening `<think>`."""
+        tail = self._render(_PROBE, True)[len(self._render(_PROBE, False)) :]
+        return tail[tail.index("<think>") :] if "<think>" in tail else ""
+
+    @cached_property
+    def _special(self) -> tuple[str, ...]:
+        return tuple(t.content for t in self.tokenizer.added_tokens_decoder.values() if t.special)
+
+    def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
+        """Return the ids of a whole prompt, generation prompt included."""
+        return self._encode(messages, lambda m: self._render(m, True))
+
+    def encode_bridge(self, context_ids: Sequence[int], messages: Sequence[Message]) -> list[int]:
+        """Return the ids that join `context_ids` (ending in a completion) to a prompt with the new messages.
+
+        The end token is part of the bridge exactly if the completion lacks it.
+        """
+        mark = _mark("A", messages)
+
+        def render(new: Sequence[Message]) -> str:
+            answered: list[Message] = [*_PROBE, {"role": "assistant", "content": mark}, *new]
+            return self._render(answered, True).split(mark, 1)[1]
+
+        ids = self._encode(messages, render)
+        ended = bool(context_ids) and context_ids[-1] in self.eos_ids
+        return ids[1:] if ended and ids and ids[0] == context_ids[-1] else ids
+
+    def encode_response(self, text: str) -> list[int]:
+        """Return the ids of a response that a demonstrator wrote, end token included.
+
+        Raises:
+            ConfigError: If it does not begin with what the template prefills.
+        """
+        if not text.startswith(self.prefill):
+            raise ConfigError(f"a demonstration must begin with the template's {self.prefill!r}, got {text[:40]!r}")
+        return [*self._tokenise(text[len(self.prefill) :], special=False), int(self.tokenizer.eos_token_id)]
+
+    def decode(self, completion_ids: Sequence[int]) -> str:
+        """Return the whole response: the prefill and the text of the sampled ids, special tokens left out."""
+        return self.prefill + str(self.tokenizer.decode(list(completion_ids), skip_special_tokens=True))
+
+    def _render(self, messages: Sequence[Message], generation_prompt: bool) -> str:
+        text = self.tokenizer.apply_chat_template(
+            [dict(m) for m in messages],
+            tokenize=False,
+            add_generation_prompt=generation_prompt,
+            enable_thinking=self.enable_thinking,
+        )
+        return str(text)
+
+    def _encode(self, messages: Sequence[Message], render: Any) -> list[int]:
+        texts = [_text(m) for m in messages]
+        if not any(s in t for t in texts for s in self._special):
+            return self._tokenise(render(messages), special=True)
+        # Somebody spelled a special token: render with marks in place of the contents, so that the template's
+        # own special tokens and the characters of the contents are tokenised apart.
+        marks = [_mark(str(i), messages) for i in range(len(texts))]
+        rest = render([{"role": m["role"], "content": mark} for m, mark in zip(messages, marks, strict=True)])
+        ids: list[int] = []
+        for mark, text in zip(marks, texts, strict=True):
+            before, rest = rest.split(mark, 1)
+            ids += self._tokenise(before, special=True) + self._tokenise(text, special=False)
+        return ids + self._tokenise(rest, special=True)
+
+    def _tokenise(self, text: str, *, special: bool) -> list[int]:
+        out = self.tokenizer(text, add_special_tokens=False, split_special_tokens=not special)
+        return list(out["input_ids"])
+
+
+def _text(message: Message) -> str:
+    content = message["content"]
+    if isinstance(content, str):
+        return content
+    kinds = [p["type"] for p in content if p["type"] != "text"]
+    if kinds:
+        raise ConfigError(f"this policy reads text only, got a message with {kinds[0]} parts: use obs text")
+    return "".join(p["text"] for p in content)
+
+
+def _mark(name: str, messages: Sequence[Message]) -> str:
+    """Return a string of private-use characters that occurs in no message."""
+    mark = f"\ue000{name}\ue001"
+    while any(mark in _text(m) for m in messages):
+        mark = f"\ue000{mark}\ue001"
+    return mark

@@ -1,0 +1,59 @@
+"""From a run's configuration to its environments. The trainer knows environments by id only."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from arl_gym.agents.types import Episode
+from arl_gym.envs import ENVS
+from arl_gym.make import make_chat_vec
+from arl_gym.rng import Rng
+from arl_gym.train.config import RunConfig
+from arl_gym.vector import TextVectorEnv
+
+
+def chat_kwargs(cfg: RunConfig) -> dict[str, Any]:
+    """Return the keyword arguments of `make_chat_env` that the configuration asks for."""
+    env = cfg.env
+    return {
+        "window": env.window,
+        "format": env.format,
+        "penalty": env.penalty,
+        "penalise": env.penalise,
+        "anchor": env.anchor,
+        "prompt": env.prompt,
+        **env.kwargs,
+    }
+
+
+def response_format(cfg: RunConfig) -> str:
+    """Return the response format in force."""
+    if cfg.env.format != "default":
+        return cfg.env.format
+    entry = ENVS.get(cfg.env.id)
+    return entry.format if entry else "strict"
+
+
+def make_vec(cfg: RunConfig, *, split: str, num_envs: int, expert: bool = False) -> TextVectorEnv:
+    """Make `num_envs` chat environments of one split."""
+    return make_chat_vec(
+        cfg.env.id,
+        num_envs,
+        workers=cfg.env.workers,
+        step_timeout_s=cfg.env.step_timeout_s,
+        split=split,
+        expert=expert,
+        **chat_kwargs(cfg),
+    )
+
+
+def training_episodes(cfg: RunConfig, task_ids: Sequence[str], *, step: int, attempt: int) -> list[Episode]:
+    """Return the episodes of one rollout: `groups` tasks, `group_size` copies each.
+
+    The tasks are a pure function of (seed, step, try, index); group numbers are unique within a step.
+    """
+    episodes = []
+    for index in range(cfg.rollout.groups):
+        task = task_ids[Rng("train", cfg.seed, step, attempt, index).below(len(task_ids))]
+        group = attempt * cfg.rollout.groups + index
+        episodes += [Episode(task_id=task, group=group, copy=c) for c in range(cfg.rollout.group_size)]
+    return episodes

@@ -1,0 +1,129 @@
+"""Models and tokenizers: loading a Hugging Face folder, and making the tiny Qwen3 of the demo.
+
+    >>> model, tokenizer = load_model("tiny", dtype="float32", seed=0)  # doctest: +SKIP
+"""
+
+import shutil
+from pathlib import Path
+from typing import Literal
+
+import torch
+from safetensors import SafetensorError
+from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from arl_gym.errors import ArlGymError, ConfigError
+
+# One token each, so that a compact board costs a token a cell and a response six.
+_WORDS = ("system", "user", "assistant", "up", "down", "left", "right")
+_TAGS = ("<think>", "</think>", "<action>", "</action>", "√")
+_SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+_TEMPLATE = (
+    "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def tiny_tokenizer() -> PreTrainedTokenizerFast:
+    """Return a byte-level tokenizer (any text is encodable) with the words of an agent as single tokens."""
+    alphabet = {char: i for i, char in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    inner = Tokenizer(models.BPE(vocab=alphabet, merges=[]))
+    inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    inner.decoder = decoders.ByteLevel()
+    inner.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in _SPECIAL])
+    inner.add_tokens([AddedToken(t, normalized=False) for t in _TAGS])
+    # single_word: the "up" of "group" stays letters
+    inner.add_tokens([AddedToken(t, single_word=True, normalized=False) for t in _WORDS])
+    tokenizer = PreTrainedTokenizerFast(
+        tokenizer_object=inner, eos_token="<|im_end|>", pad_token="<|endoftext|>", clean_up_tokenization_spaces=False
+    )
+    tokenizer.chat_template = _TEMPLATE
+    return tokenizer
+
+
+def tiny_model(
+    tokenizer: PreTrainedTokenizerBase, *, seed: int, hidden: int = 96, layers: int = 3
+) -> PreTrainedModel:
+    """Return a random Qwen3 of about 0.36 million parameters."""
+    config = Qwen3Config(
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        intermediate_size=3 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        head_dim=hidden // 4,
+        max_position_embeddings=4096,
+        tie_word_embeddings=True,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):  # the weights follow the seed, the caller's stream stays as it was
+        torch.manual_seed(seed)
+        return Qwen3ForCausalLM(config)
+
+
+def load_model(
+    path: str, *, dtype: Literal["float32", "bfloat16"], seed: int
+) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Load a causal language model and its tokenizer.
+
+    Args:
+        path: "tiny", a folder, or a hub id (needs a reachable hub).
+        seed: Weights of "tiny".
+
+    Raises:
+        ConfigError: If the folder has no config, no weights or no tokenizer.
+    """
+    if path == "tiny":
+        tokenizer = tiny_tokenizer()
+        return tiny_model(tokenizer, seed=seed).to(getattr(torch, dtype)), tokenizer
+    folder = Path(path)
+    if folder.exists() or path.startswith((".", "/", "~")):
+        _check_folder(folder.expanduser())
+    try:
+        loaded = AutoTokenizer.from_pretrained(path)
+        model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
+    except (OSError, ValueError, KeyError) as err:
+        reason = str(err).strip().splitlines()[0]
+        raise ConfigError(f"cannot load the model {path!r}: {reason}") from err
+    return model, loaded
+
+
+def _check_folder(folder: Path) -> None:
+    needed = {"config.json": ["config.json"], "tokenizer": ["tokenizer.json"]}
+    needed["weights"] = ["*.safetensors", "*.bin"]
+    for what, patterns in needed.items():
+        if not any(found for p in patterns for found in folder.glob(p)):
+            raise ConfigError(f"the model folder {folder} has no {what}: expected {' or '.join(patterns)}")
+
+
+def save_model(
+    folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, replace: bool = False
+) -> None:
+    """Write a Hugging Face folder; it appears under its name only when complete.
+
+    Raises:
+        ConfigError: If the folder exists already and is not to be replaced.
+        ArlGymError: If it cannot be written.
+    """
+    if folder.exists() and not replace:
+        raise ConfigError(f"{folder} exists already: choose another folder")
+    partial, old = folder.with_name(folder.name + ".partial"), folder.with_name(folder.name + ".old")
+    try:
+        model.save_pretrained(partial)
+        tokenizer.save_pretrained(partial)
+        if folder.exists():
+            folder.rename(old)
+        partial.rename(folder)
+        shutil.rmtree(old, ignore_errors=True)
+    except (OSError, SafetensorError) as err:
+        raise ArlGymError(f"cannot write the model folder {folder}: {err}") from err

@@ -1,0 +1,185 @@
+"""Rollouts with the trainer's own transformers model: batched decoding with a key-value cache.
+
+Only live episodes are generated for, and a row leaves the batch when its response ends. Every request draws
+from its own stream, so a response does not depend on who shares its batch (up to float rounding).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+from transformers import DynamicCache, PreTrainedModel
+
+from arl_gym.agents.types import Finish, Reply, Request
+from arl_gym.errors import ConfigError
+from arl_gym.rng import Rng
+from arl_gym.train.chat import ChatCodec
+from arl_gym.train.model import load_model
+
+
+@dataclass(slots=True)
+class _Row:
+    """One response in the making."""
+
+    request: Request
+    prompt_ids: list[int]
+    room: int
+    rng: Rng
+    ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+
+
+class HFPolicy:
+    """Samples from `model`, by reference: it always speaks with the present weights.
+
+    Args:
+        model: A causal language model.
+        codec: The tokenizer side.
+        max_tokens: Most tokens of one response.
+        temperature: 0 is greedy; the log-probs are then those at temperature 1.
+        batch_size: Most rows decoded together.
+        max_context: Most tokens of prompt and response together.
+    """
+
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        codec: ChatCodec,
+        *,
+        max_tokens: int,
+        temperature: float,
+        batch_size: int,
+        max_context: int,
+    ):
+        if temperature < 0 or max_tokens < 1 or batch_size < 1:
+            raise ConfigError(
+                "a policy needs temperature >= 0, max_tokens >= 1 and batch_size >= 1, "
+                f"got {temperature}, {max_tokens}, {batch_size}"
+            )
+        self.model, self.codec = model, codec
+        self.max_tokens, self.temperature = max_tokens, temperature
+        self.batch_size, self.max_context = batch_size, max_context
+        self._queue: list[Request] = []
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """Queue requests for the next `poll`."""
+        self._queue.extend(requests)
+
+    def poll(self) -> list[Reply]:
+        """Answer everything queued."""
+        queue, self._queue = self._queue, []
+        rows = [self._row(request) for request in queue]
+        live = sorted((r for r in rows if r.room > 0), key=lambda r: len(r.prompt_ids))
+        training = self.model.training
+        self.model.eval()
+        try:
+            for i in range(0, len(live), self.batch_size):
+                self._decode(live[i : i + self.batch_size])
+        finally:
+            self.model.train(training)
+        return [self._reply(row) for row in rows]
+
+    def _row(self, request: Request) -> _Row:
+        context = request.context_ids
+        if context is None:
+            prompt_ids = self.codec.encode_prompt(request.messages)
+        else:
+            prompt_ids = context + self.codec.encode_bridge(context, request.messages)
+        room = min(self.max_tokens, self.max_context - len(prompt_ids))
+        return _Row(request=request, prompt_ids=prompt_ids, room=room, rng=Rng(request.stream))
+
+    def _reply(self, row: _Row) -> Reply:
+        finish: Finish = "length"
+        if row.room <= 0:
+            finish = "context_full"
+        elif row.ids[-1] in self.codec.eos_ids:
+            finish = "empty" if len(row.ids) == 1 else "stop"
+        return Reply(
+            key=row.request.key,
+            response=self.codec.decode(row.ids),
+            finish=finish,
+            prompt_ids=row.prompt_ids,
+            completion_ids=row.ids,
+            logprobs=row.logprobs,
+        )
+
+    @torch.inference_mode()
+    def _decode(self, rows: list[_Row]) -> None:
+        """Fill `ids` and `logprobs` of every row."""
+        device = self.model.device
+        longest = max(len(r.prompt_ids) for r in rows)
+        pads = [longest - len(r.prompt_ids) for r in rows]
+        ids = torch.tensor(
+            [[self.codec.pad_id] * p + r.prompt_ids for p, r in zip(pads, rows, strict=True)], device=device
+        )  # (N, T), left-padded
+        mask = torch.ones_like(ids)
+        for n, p in enumerate(pads):
+            mask[n, :p] = 0
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        cache = DynamicCache(config=self.model.config)
+        while rows:
+            logits = self.model(
+                input_ids=ids, attention_mask=mask, position_ids=positions, cache=cache, use_cache=True, logits_to_keep=1
+            ).logits[:, -1]  # (N, V)
+            tokens = self._sample(logits.float(), rows)
+            live = [
+                n
+                for n, r in enumerate(rows)
+                if r.ids[-1] not in self.codec.eos_ids and len(r.ids) < r.room
+            ]
+            if len(live) < len(rows):
+                keep = torch.tensor(live, dtype=torch.long, device=device)
+                rows = [rows[n] for n in live]
+                tokens, mask, positions = tokens[keep], mask[keep], positions[keep]
+                if rows:
+                    cache.batch_select_indices(keep)
+            ids = tokens[:, None]
+            positions = positions[:, -1:] + 1
+            mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
+
+    def _sample(self, logits: torch.Tensor, rows: list[_Row]) -> torch.Tensor:
+        """Append one token to every row and return the tokens (N,)."""
+        logp = torch.log_softmax(logits / (self.temperature or 1.0), dim=-1)  # (N, V)
+        if self.temperature == 0:
+            tokens = logp.argmax(-1)
+        else:
+            # Inverse transform on a 64-bit grid: one uniform number a token, from the request's own stream.
+            cdf = logp.double().exp().cumsum(-1)
+            draws = torch.tensor([[r.rng.uniform()] for r in rows], dtype=torch.float64, device=logits.device)
+            tokens = torch.searchsorted(cdf, draws * cdf[:, -1:], right=True).squeeze(1)
+            tokens = tokens.clamp(max=logits.shape[-1] - 1)
+        chosen = logp.gather(1, tokens[:, None]).squeeze(1)
+        for row, token, lp in zip(rows, tokens.tolist(), chosen.tolist(), strict=True):
+            row.ids.append(token)
+            row.logprobs.append(lp)
+        return tokens
+
+
+def load_policy(
+    path: str | Path,
+    *,
+    temperature: float,
+    max_tokens: int,
+    batch_size: int = 64,
+    max_context: int = 2048,
+    enable_thinking: bool = True,
+) -> HFPolicy:
+    """Return a policy from a Hugging Face folder.
+
+    Raises:
+        ConfigError: If the folder lacks weights or a tokenizer.
+    """
+    has_gpu = torch.cuda.is_available()
+    model, tokenizer = load_model(str(path), dtype="bfloat16" if has_gpu else "float32", seed=0)
+    if has_gpu:
+        model.to("cuda")  # type: ignore[arg-type]
+    codec = ChatCodec(tokenizer, enable_thinking=enable_thinking)
+    return HFPolicy(
+        model,
+        codec,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        batch_size=batch_size,
+        max_context=max_context,
+    )

@@ -1,0 +1,496 @@
+"""The report of a run: one HTML file that needs no network, no script and no other file.
+
+Reads `config.toml`, `metrics.jsonl`, `clone.jsonl`, `result.json` and `trajectories/` of the run folder. A
+part whose file is missing or unreadable becomes a sentence that says so.
+
+    write_report(Path("runs/default"))  # runs/default/report.html
+"""
+
+import gzip
+import json
+import math
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, TypeVar
+
+from arl_gym.errors import ArlGymError, ConfigError, DataError
+from arl_gym.train.config import load_toml
+from arl_gym.train.files import write_atomically
+from arl_gym.train.metrics import Row, read_metrics
+from arl_gym.train.plots import curves, describe
+from arl_gym.train.result import Difference, Rate, Result, ResultRow, read_result
+
+T = TypeVar("T")
+
+_TIMES = {"rollout": "Rollout", "score": "Scoring", "update": "Update"}
+_SMOOTH_FROM = 40  # steps; shorter runs are shown as they are
+
+_CSS = """
+:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #ffffff;
+  --card: #f6f8fa; --good: #00734f; --bad: #b04a00; --accent: #0072b2; }
+@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9da7b3; --line: #363d46;
+  --page: #0f1318; --card: #181d24; --good: #3fc79a; --bad: #f0883e; --accent: #56b4e9; }
+  .charts svg { filter: brightness(1.35); } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--page); color: var(--ink);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; }
+main { max-width: 70rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
+h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .75rem; overflow-wrap: anywhere; }
+h2 { font-size: 1.2rem; margin: 2.5rem 0 .75rem; padding-bottom: .3rem;
+  border-bottom: 1px solid var(--line); }
+h3 { font-size: 1rem; margin: 1rem 0 .4rem; }
+.verdict { font-size: 1.2rem; margin: 0 0 1rem; max-width: 56rem; text-wrap: balance; }
+.facts { display: flex; flex-wrap: wrap; gap: .4rem; list-style: none; margin: 0; padding: 0; }
+.facts li { border: 1px solid var(--line); border-radius: 1rem; padding: .1rem .7rem; font-size: .875rem; }
+.facts .warn { border-color: var(--bad); color: var(--bad); font-weight: 600; }
+.missing, .note, caption { color: var(--soft); font-size: .9rem; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
+caption { text-align: left; padding-bottom: .5rem; position: sticky; left: 0;
+  max-width: calc(100vw - 2.5rem); }
+th, td { padding: .4rem .9rem .4rem 0; text-align: right; border-bottom: 1px solid var(--line);
+  white-space: nowrap; }
+th { font-weight: 600; }
+thead th { color: var(--soft); font-size: .85rem; vertical-align: bottom; }
+th:first-child, td.text { text-align: left; }
+td.text { white-space: normal; overflow-wrap: anywhere; }
+.narrow { max-width: 34rem; }
+td small { color: var(--soft); }
+.whisker { width: 7rem; height: .75rem; vertical-align: middle; margin-left: .5rem; color: var(--accent); }
+.charts { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr)); }
+.charts div { background: var(--card); border-radius: .5rem; padding: .75rem; }
+.charts svg { display: block; width: 100%; height: auto; }
+.share { display: flex; height: 1.25rem; border-radius: .3rem; overflow: hidden; margin-bottom: .75rem; }
+.key { display: inline-block; width: .8rem; height: .8rem; border-radius: .2rem; margin-right: .5rem; }
+.t0 { background: #0072b2; } .t1 { background: #e69f00; }
+.t2 { background: #009e73; } .t3 { background: #8c959f; }
+details { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .9rem; margin: .75rem 0; }
+summary { cursor: pointer; font-weight: 600; }
+pre { background: var(--card); border-radius: .4rem; padding: .7rem; margin: .25rem 0 .5rem;
+  max-height: 22rem; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere;
+  font: .85rem/1.45 ui-monospace, monospace; }
+.said { border-left: .25rem solid var(--accent); }
+.who { color: var(--soft); font-size: .85rem; }
+.good { color: var(--good); } .bad { color: var(--bad); }
+"""
+
+
+# ---- the two reports
+
+
+def write_report(run_dir: Path, out: Path | None = None) -> Path:
+    """Write the report of one run and return its path (default: `report.html` in the run folder).
+
+    Raises:
+        DataError: If `run_dir` is no folder.
+        ArlGymError: If the report cannot be written.
+    """
+    run_dir = _folder(run_dir)
+    config, result = _known(run_dir)
+    method, env_id = _method(config, result), _env_id(config, result)
+    rows = _quiet(lambda: _rows(run_dir)) or []
+    sections = [
+        _section("Success", lambda: _success({method: read_result(run_dir / "result.json")})),
+        _section("Curves", lambda: _curves({method: _rows(run_dir)})),
+        _section("Where the time went", lambda: _time_shares(_rows(run_dir))),
+        _section("Sample episodes", lambda: _episodes(run_dir / "trajectories")),
+        _section("Configuration", lambda: _config_text(run_dir)),
+    ]
+    header = f'<p class="verdict">{escape(_verdict(result, rows))}</p>{_facts(config, result)}'
+    page = _page(f"{method} on {env_id}", header, sections)
+    return _write(page, out or run_dir / "report.html")
+
+
+def compare_report(run_dirs: Sequence[Path], out: Path) -> Path:
+    """Write one report over several runs, their curves overlaid; return its path.
+
+    Raises:
+        ConfigError: If no run is given.
+        DataError: If one of `run_dirs` is no folder.
+        ArlGymError: If the report cannot be written.
+    """
+    if not run_dirs:
+        raise ConfigError("compare_report needs at least one run folder, got none")
+    runs = _labels([_folder(d) for d in run_dirs])
+
+    def success() -> str:
+        evaluated = {label: d for label, d in runs.items() if (d / "result.json").exists()}
+        if not evaluated:
+            raise DataError("none of the runs has a result.json")
+        without = [label for label in runs if label not in evaluated]
+        note = f'<p class="missing">Without result.json: {escape(", ".join(without))}.</p>' if without else ""
+        return note + _success({label: read_result(d / "result.json") for label, d in evaluated.items()})
+
+    sections = [
+        _section("Success", success),
+        _section("Curves", lambda: _curves({label: _rows(d) for label, d in runs.items()})),
+        _section("What differs", lambda: _config_differences({k: _config(d) for k, d in runs.items()})),
+    ]
+    datasets = {_dataset(*_known(d)) for d in runs.values()}
+    header = (
+        f'<p class="verdict">{escape(", ".join(runs))}</p>'
+        f'<ul class="facts">{"".join(map(_dataset_fact, sorted(datasets)))}</ul>'
+    )
+    return _write(_page(f"{len(runs)} runs compared", header, sections), out)
+
+
+def _folder(run_dir: Path) -> Path:
+    if not run_dir.is_dir():
+        raise DataError(f"expected a run folder, got {run_dir}")
+    return run_dir
+
+
+def _labels(run_dirs: Sequence[Path]) -> dict[str, Path]:
+    """Return the runs by the shortest end of their paths that tells them apart."""
+    paths = list(dict.fromkeys(d.resolve() for d in run_dirs))
+    for depth in range(1, max(len(p.parts) for p in paths) + 1):
+        labels = ["/".join(p.parts[-depth:]) for p in paths]
+        if len(set(labels)) == len(paths):
+            break
+    return dict(zip(labels, paths, strict=True))
+
+
+def _write(page: str, out: Path) -> Path:
+    # A lone surrogate in a model's text must not cost the report.
+    write_atomically(out, page.encode("utf-8", errors="replace"))
+    return out
+
+
+def _page(title: str, header: str, sections: Sequence[str]) -> str:
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n<main>\n"
+        f"<header>\n<h1>{escape(title)}</h1>\n{header}\n</header>\n" + "\n".join(sections) + "\n</main>\n"
+        "</body>\n</html>\n"
+    )
+
+
+def _section(title: str, build: Callable[[], str]) -> str:
+    try:
+        body = build()
+    except ArlGymError as err:
+        body = f'<p class="missing">Left out: {escape(str(err))}.</p>'
+    return f"<section>\n<h2>{escape(title)}</h2>\n{body}\n</section>"
+
+
+def _quiet(build: Callable[[], T]) -> T | None:
+    """Return None for a part that cannot be built; its own section says why."""
+    try:
+        return build()
+    except ArlGymError:
+        return None
+
+
+# ---- header
+
+
+def _config(run_dir: Path) -> dict[str, Any]:
+    if not (run_dir / "config.toml").exists():
+        raise DataError(f"{run_dir.name} has no config.toml")
+    return load_toml(run_dir / "config.toml")
+
+
+def _known(run_dir: Path) -> tuple[dict[str, Any] | None, Result | None]:
+    return _quiet(lambda: _config(run_dir)), _quiet(lambda: read_result(run_dir / "result.json"))
+
+
+def _env_table(config: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    env = (config or {}).get("env")
+    return env if isinstance(env, Mapping) else {}
+
+
+def _method(config: Mapping[str, Any] | None, result: Result | None) -> str:
+    return result.method if result else str((config or {}).get("method", "A run"))
+
+
+def _env_id(config: Mapping[str, Any] | None, result: Result | None) -> str:
+    return result.env_id if result else str(_env_table(config).get("id", "an unnamed environment"))
+
+
+def _dataset(config: Mapping[str, Any] | None, result: Result | None) -> str:
+    kwargs = _env_table(config).get("kwargs")
+    named = kwargs.get("dataset") if isinstance(kwargs, Mapping) else None
+    return result.dataset if result else str(named or "generated")
+
+
+def _facts(config: Mapping[str, Any] | None, result: Result | None) -> str:
+    facts = [_dataset_fact(_dataset(config, result))]
+    if result:
+        facts += [f"<li>split {escape(result.split)}</li>", f"<li>content {escape(result.content_hash)}</li>"]
+    seed = result.seed if result else (config or {}).get("seed")
+    if seed is not None:
+        facts.append(f"<li>seed {escape(str(seed))}</li>")
+    return f'<ul class="facts">{"".join(facts)}</ul>'
+
+
+def _dataset_fact(dataset: str) -> str:
+    if dataset == "generated":
+        return '<li class="warn">dataset generated: no benchmark score</li>'
+    return f"<li>dataset {escape(dataset)}</li>"
+
+
+def _verdict(result: Result | None, rows: Sequence[Row]) -> str:
+    """Return one sentence: the paired difference, else the agent's rate, else the training curve."""
+    if result and result.differences:
+        own = [d for d in result.differences if d.a == result.method]
+        return _difference_sentence((own or list(result.differences))[0], result)
+    if result and result.rows:
+        row = next((r for r in result.rows if r.name == result.method), result.rows[-1])
+        return (
+            f"{row.name} solves {row.greedy.rate:.2f} {_range(row.greedy)} of {_tasks(result, row)} greedily."
+        )
+    rates = [v for row in rows if (v := row.get("rollout/success_rate")) is not None]
+    if rates:
+        k = min(5, len(rates))
+        first, last = math.fsum(rates[:k]) / k, math.fsum(rates[-k:]) / k
+        return (
+            f"Success on the training tasks went from {first:.2f} to {last:.2f} in {len(rates)} steps "
+            f"(means of the first and last {k}); nothing was evaluated."
+        )
+    return "Nothing has been measured yet."
+
+
+def _difference_sentence(d: Difference, result: Result) -> str:
+    a, b = result.row(d.a), result.row(d.b)
+    before, after = f"{b.greedy.rate:.2f} ({d.b})", f"{a.greedy.rate:.2f}"
+    if d.low > 0:
+        change = f"raised greedy success from {before} to {after}"
+    elif d.high < 0:
+        change = f"lowered greedy success from {before} to {after}"
+    else:
+        change = f"did not clearly change greedy success: {before}, then {after}"
+    return f"{d.a} {change} ({d.mean:+.2f} [{d.low:+.2f}, {d.high:+.2f}]) on {_tasks(result, a)}."
+
+
+def _tasks(result: Result, row: ResultRow) -> str:
+    kind = "training" if result.split == "train" else "unseen"
+    return f"{row.n} {kind} tasks"
+
+
+# ---- success
+
+
+def _range(rate: Rate) -> str:
+    return f"[{rate.low:.2f}, {rate.high:.2f}]"
+
+
+def _number(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)
+
+
+def _whisker(rate: Rate) -> str:
+    return (
+        '<svg class="whisker" viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true" '
+        'stroke="currentColor" fill="none"><path d="M0 6H100" stroke-opacity=".2"/>'
+        f'<path d="M{100 * rate.low:.1f} 6H{100 * rate.high:.1f}" stroke-width="3" stroke-opacity=".5"/>'
+        f'<path d="M{100 * rate.rate:.1f} 1V11" stroke-width="2"/></svg>'
+    )
+
+
+def _rate(rate: Rate | None) -> str:
+    if rate is None:
+        return "<td>–</td>"
+    return f"<td>{rate.rate:.2f} <small>{_range(rate)}</small>{_whisker(rate)}</td>"
+
+
+def _success(results: Mapping[str, Result]) -> str:
+    several = len(results) > 1
+    body = []
+    for label, result in results.items():
+        for row in result.rows:
+            name = f"{label}: {row.name}" if several else row.name
+            body.append(
+                f'<tr><th scope="row">{escape(name)}</th>{_rate(row.greedy)}{_rate(row.sampled)}'
+                f"<td>{row.n}</td><td>{_number(row.return_mean, '.2f')}</td>"
+                f"<td>{_number(row.turns_mean, '.1f')}</td><td>{_number(row.valid_format, '.2f')}</td>"
+                f"<td>{_number(row.seconds, '.1f')}</td></tr>"
+            )
+    names = ("Greedy success", "Sampled success", "Tasks", "Return", "Turns", "Valid format", "Seconds")
+    columns = "".join(f'<th scope="col">{name}</th>' for name in ("Agent", *names))
+    sets = {(r.env_id, r.dataset, r.split, r.content_hash) for r in results.values()}
+    warning = ""
+    if len(sets) > 1:
+        warning = (
+            '<p class="bad">The runs were evaluated on different tasks: their scores do not compare.</p>'
+        )
+    return (
+        f'{warning}<div class="scroll" tabindex="0" role="region" aria-label="Success table"><table><caption>'
+        f"Share of tasks solved, with confidence intervals, on {_sets(sets)}. "
+        "Return before penalties and turns are means per episode, valid format is a share of turns.</caption>"
+        f"<thead><tr>{columns}</tr></thead><tbody>{''.join(body)}</tbody></table></div>"
+        f"{_differences(results)}"
+    )
+
+
+def _sets(sets: set[tuple[str, str, str, str]]) -> str:
+    return "; ".join(
+        escape(f"{env_id}, dataset {dataset}, split {split}") for env_id, dataset, split, _ in sorted(sets)
+    )
+
+
+def _differences(results: Mapping[str, Result]) -> str:
+    sentences = [
+        (f"{label}: " if len(results) > 1 else "") + _difference_sentence(d, result)
+        for label, result in results.items()
+        for d in result.differences
+    ]
+    items = [f"<li>{escape(sentence)}</li>" for sentence in sentences]
+    return f"<h3>Paired differences on the same tasks</h3><ul>{''.join(items)}</ul>" if items else ""
+
+
+# ---- curves and time
+
+
+def _rows(run_dir: Path) -> list[Row]:
+    """Return the rows of training and, where there is one, of cloning; their keys differ."""
+    paths = [p for p in (run_dir / "metrics.jsonl", run_dir / "clone.jsonl") if p.exists()]
+    if not paths:
+        raise DataError(f"{run_dir.name} has no metrics.jsonl")
+    return [row for path in paths for row in read_metrics(path)]
+
+
+def _curves(runs: Mapping[str, Sequence[Row]]) -> str:
+    steps = max(len({row["step"] for row in rows}) for rows in runs.values())
+    smooth = max(1, steps // 20) if steps > _SMOOTH_FROM else 1
+    charts = curves(runs, smooth=smooth)
+    if not charts:
+        raise DataError("metrics.jsonl has no finished step")
+    figures = "".join(
+        f'<div role="img" aria-label="{escape(describe(runs, key))}">{svg.decode()}</div>'
+        for key, svg in charts.items()
+    )
+    note = f'<p class="note">Bold: mean of the last {smooth} steps.</p>' if smooth > 1 else ""
+    return f'<div class="charts">{figures}</div>{note}'
+
+
+def _time_shares(rows: Sequence[Row]) -> str:
+    def total(name: str) -> float:
+        return math.fsum(row.get(f"time/{name}_s") or 0.0 for row in rows)
+
+    parts = {label: total(name) for name, label in _TIMES.items()}
+    whole = max(total("step"), math.fsum(parts.values()))
+    if whole <= 0:
+        raise DataError("metrics.jsonl has no timings")
+    parts["Rest"] = whole - math.fsum(parts.values())
+    bars = "".join(
+        f'<div class="t{i}" style="width:{100 * s / whole:.2f}%"></div>' for i, s in enumerate(parts.values())
+    )
+    body = "".join(
+        f'<tr><th scope="row"><span class="key t{i}" aria-hidden="true"></span>{label}</th>'
+        f"<td>{seconds:.1f}</td><td>{100 * seconds / whole:.0f} %</td></tr>"
+        for i, (label, seconds) in enumerate(parts.items())
+    )
+    return (
+        f'<div class="share" aria-hidden="true">{bars}</div>'
+        f'<table class="narrow"><caption>Seconds of the {whole:.0f} s that the training steps took.</caption>'
+        '<thead><tr><th scope="col">Part</th><th scope="col">Seconds</th>'
+        f'<th scope="col">Share</th></tr></thead><tbody>{body}</tbody></table>'
+    )
+
+
+# ---- episodes
+
+
+def _episodes(folder: Path) -> str:
+    files = sorted(folder.glob("*.jsonl.gz"))
+    if not files:
+        raise DataError(f"{folder.parent.name} has no trajectories/*.jsonl.gz")
+    path = files[-1]
+    found: dict[bool, dict[str, Any]] = {}
+    try:
+        with gzip.open(path, "rt", encoding="utf-8") as lines:
+            for line in lines:
+                record = json.loads(line)
+                found.setdefault(bool(record["success"]), record)
+                if len(found) == 2:
+                    break
+        shown = [
+            _episode(found[success])
+            if success in found
+            else f'<p class="missing">No {word} in {escape(path.name)}.</p>'
+            for success, word in ((True, "success"), (False, "failure"))
+        ]
+    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as err:
+        raise DataError(f"cannot show the episodes of {path.name}: {type(err).__name__} {err}") from err
+    return f'<p class="note">First success and first failure of {escape(path.name)}.</p>' + "".join(shown)
+
+
+def _episode(record: Mapping[str, Any]) -> str:
+    word, look = ("Success", "good") if record["success"] else ("Failure", "bad")
+    turns = record["turns"]
+    head = f"{record['task_id']}: {len(turns)} turns, score {float(record['score']):.2f}, {record['stop']}"
+    return (
+        f'<details><summary><span class="{look}">{word}</span> {escape(head)}</summary>'
+        + "".join(_turn(k, turn) for k, turn in enumerate(turns, start=1))
+        + "</details>"
+    )
+
+
+def _turn(k: int, turn: Mapping[str, Any]) -> str:
+    # Later prompts repeat the instructions: their last message holds what is new.
+    messages = turn["messages"] if k == 1 else turn["messages"][-1:]
+    asked = "".join(_speech(str(m["role"]), _text(m["content"])) for m in messages)
+    facts = f"action {turn['action']!r}, reward {float(turn['env_reward']):+.2f}"
+    if not turn.get("format_valid", True):
+        facts += ", format broken"
+    if not turn.get("action_valid", True):
+        facts += ", action not admissible"
+    said = _speech("response", str(turn["response"]), look="said")
+    return f'<h3>Turn {k}</h3>{asked}{said}<div class="who">{escape(facts)}</div>'
+
+
+def _speech(who: str, text: str, look: str = "") -> str:
+    return f'<div class="who">{escape(who)}</div><pre class="{look}" tabindex="0">{escape(text)}</pre>'
+
+
+def _text(content: object) -> str:
+    if not isinstance(content, list):
+        return str(content)
+    return "\n".join(
+        str(p["text"]) if p.get("type") == "text" else f"[image {p.get('image', '')}]" for p in content
+    )
+
+
+# ---- configuration
+
+
+def _config_text(run_dir: Path) -> str:
+    _config(run_dir)  # a file that does not parse is not shown as the configuration
+    text = (run_dir / "config.toml").read_text(encoding="utf-8")
+    return (
+        "<details><summary>config.toml, which runs this run again</summary>"
+        f'<pre tabindex="0">{escape(text)}</pre></details>'
+    )
+
+
+def _config_differences(configs: Mapping[str, Mapping[str, Any]]) -> str:
+    flat = {label: _flatten(config) for label, config in configs.items()}
+    keys = dict.fromkeys(key for values in flat.values() for key in values)
+    odd = [k for k in keys if k != "run_dir" and len({repr(v.get(k)) for v in flat.values()}) > 1]
+    if not odd:
+        return '<p class="note">The configurations are equal.</p>'
+    head = "".join(f'<th scope="col">{escape(label)}</th>' for label in flat)
+    body = "".join(
+        f'<tr><th scope="row">{escape(key)}</th>'
+        + "".join(f"<td>{escape(str(values.get(key, '–')))}</td>" for values in flat.values())
+        + "</tr>"
+        for key in odd
+    )
+    return (
+        '<div class="scroll" tabindex="0" role="region" aria-label="Differing settings"><table>'
+        "<caption>Settings that are not the same in all runs.</caption>"
+        f'<thead><tr><th scope="col">Setting</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
+    out: dict[str, object] = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            out |= _flatten(value, f"{prefix}{key}.")
+        else:
+            out[prefix + key] = value
+    return out

@@ -1,0 +1,26 @@
+"""The run folder: new or empty at the start, with the resolved configuration in it."""
+
+from pathlib import Path
+
+import tomli_w
+
+from arl_gym.errors import ArlGymError, ConfigError
+from arl_gym.train.config import RunConfig, to_mapping
+
+
+def open_run_dir(cfg: RunConfig) -> Path:
+    """Make the run folder and write `config.toml` into it.
+
+    Raises:
+        ConfigError: If the folder holds something already.
+        ArlGymError: If it cannot be written.
+    """
+    folder = Path(cfg.run_dir)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if any(folder.iterdir()):
+            raise ConfigError(f"the run folder {folder} is not empty: choose another run_dir")
+        (folder / "config.toml").write_text(tomli_w.dumps(to_mapping(cfg)), encoding="utf-8")
+    except OSError as err:
+        raise ArlGymError(f"cannot write the run folder {folder}: {err}") from err
+    return folder

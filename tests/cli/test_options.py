@@ -1,0 +1,54 @@
+import argparse
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from arl_gym.cli.options import env_id, key_value, literal
+from tests.agents.counting import ID
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("0.5", 0.5),
+        ("true", True),
+        ("null", None),
+        ("[6, 6]", [6, 6]),
+        ('{"a": null}', {"a": None}),
+        ('"3"', "3"),
+        ("grid", "grid"),
+        ("a=b", "a=b"),
+        ("", ""),
+        ("2024-05-01", "2024-05-01"),
+        ("1\nother = 2", 1),
+    ],
+)
+def test_a_value_is_toml_or_json_or_else_text(text, value):
+    assert literal(text) == value
+    assert type(literal(text)) is type(value)
+
+
+@given(st.text(max_size=20))
+def test_any_text_is_a_value(text):
+    literal(text)
+
+
+@pytest.mark.parametrize("text", ["novalue", "=3", "a b=3"])
+def test_a_pair_needs_a_key_and_an_equals_sign(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="expected KEY=VALUE"):
+        key_value(text)
+
+
+def test_an_id_may_name_its_module():
+    assert env_id(f"tests.agents.counting:{ID}") == ID
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [("ARL/Sokobn-v0", "did you mean 'ARL/Sokoban-v0'"), ("no.such:X-v0", "cannot import 'no.such'")],
+)
+def test_an_unknown_id_is_explained(text, says):
+    with pytest.raises(argparse.ArgumentTypeError, match=says):
+        env_id(text)

@@ -1,0 +1,132 @@
+import pytest
+import torch
+
+from arl_gym.agents.types import Request
+from arl_gym.train.chat import ChatCodec
+from arl_gym.train.model import load_model
+from arl_gym.train.policies.hf import HFPolicy
+
+
+@pytest.fixture(scope="module")
+def model_and_codec():
+    model, tokenizer = load_model("tiny", dtype="float32", seed=3)
+    return model.eval(), ChatCodec(tokenizer)
+
+
+def policy(model_and_codec, **changes):
+    dials = {"max_tokens": 8, "temperature": 1.0, "batch_size": 64, "max_context": 64}
+    return HFPolicy(*model_and_codec, **(dials | changes))
+
+
+def requests(n, *, stream=0):
+    boards = ["#", "#P_", "####\n#PXO#"]
+    return [
+        Request(
+            key=i,
+            messages=[{"role": "user", "content": boards[i % 3]}],
+            info={},
+            context_ids=None,
+            stream=stream + i,
+        )
+        for i in range(n)
+    ]
+
+
+def answers(p, batch):
+    p.submit(batch)
+    return p.poll()
+
+
+def test_logprobs_are_those_of_a_plain_forward_pass(model_and_codec):
+    model, _ = model_and_codec
+    for reply in answers(policy(model_and_codec, temperature=0.7), requests(9)):
+        ids = torch.tensor([reply.prompt_ids + reply.completion_ids])
+        with torch.no_grad():
+            logp = torch.log_softmax(model(ids).logits[0] / 0.7, -1)
+        n = len(reply.prompt_ids)
+        expected = [float(logp[n - 1 + i, t]) for i, t in enumerate(reply.completion_ids)]
+        assert reply.logprobs == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_response_does_not_depend_on_who_shares_its_batch(model_and_codec):
+    together = answers(policy(model_and_codec), requests(12))
+    alone = [answers(policy(model_and_codec, batch_size=1), [r])[0] for r in requests(12)]
+    assert [r.completion_ids for r in together] == [r.completion_ids for r in alone]
+    assert len({tuple(r.completion_ids) for r in together}) > 1
+
+
+def test_other_streams_give_other_responses(model_and_codec):
+    first, second = (answers(policy(model_and_codec), requests(6, stream=s)) for s in (0, 100))
+    assert [r.completion_ids for r in first] != [r.completion_ids for r in second]
+
+
+def test_sampling_follows_the_distribution(model_and_codec):
+    model, codec = model_and_codec
+    n = 2000
+    same = [
+        Request(key=i, messages=[{"role": "user", "content": "#"}], info={}, context_ids=None, stream=i)
+        for i in range(n)
+    ]
+    replies = answers(policy(model_and_codec, max_tokens=1, batch_size=500), same)
+    with torch.no_grad():
+        logits = model(torch.tensor([codec.encode_prompt(same[0].messages)])).logits[0, -1]
+    expected = torch.softmax(logits, -1)
+    seen = torch.bincount(torch.tensor([r.completion_ids[0] for r in replies]), minlength=len(expected)) / n
+    # Each share of 2000 draws has a standard error of at most 0.0112; six of them leave no room for chance.
+    assert float((seen - expected).abs().max()) < 6 * 0.0112
+
+
+def test_greedy_takes_the_likeliest_token_and_ignores_the_stream(model_and_codec):
+    one, other = (answers(policy(model_and_codec, temperature=0.0), requests(3, stream=s)) for s in (0, 9))
+    assert [r.completion_ids for r in one] == [r.completion_ids for r in other]
+    ids = torch.tensor([one[0].prompt_ids])
+    with torch.no_grad():
+        assert one[0].completion_ids[0] == int(model_and_codec[0](ids).logits[0, -1].argmax())
+
+
+def test_the_token_limit_and_the_context_end_a_response(model_and_codec):
+    _, codec = model_and_codec
+    length = len(codec.encode_prompt(requests(1)[0].messages))
+    reply = answers(policy(model_and_codec, max_context=length + 2, temperature=0.0), requests(1))[0]
+    assert (reply.finish, len(reply.completion_ids)) == ("length", 2)
+    full = answers(policy(model_and_codec, max_context=length), requests(1))[0]
+    assert (full.finish, full.completion_ids) == ("context_full", [])
+
+
+def test_an_end_token_alone_is_an_empty_response(model_and_codec):
+    model, codec = model_and_codec
+    eos = next(iter(codec.eos_ids))
+    forced = HFPolicy(_Forced(model, eos), codec, max_tokens=4, temperature=1.0, batch_size=8, max_context=64)
+    reply = answers(forced, requests(1))[0]
+    assert (reply.finish, reply.completion_ids, reply.response) == ("empty", [eos], "")
+
+
+class _Forced:
+    """A model that always says one token."""
+
+    def __init__(self, model, token):
+        self.config, self.device, self.training = model.config, model.device, False
+        self._token, self._vocab = token, model.config.vocab_size
+
+    def eval(self): ...
+
+    def train(self, mode): ...
+
+    def __call__(self, *, input_ids, **_):
+        logits = torch.full((len(input_ids), 1, self._vocab), -100.0)
+        logits[:, :, self._token] = 0.0
+        return type("Output", (), {"logits": logits})()
+
+
+def test_dialogue_prompts_extend_the_context_exactly(model_and_codec):
+    first = answers(policy(model_and_codec), requests(1))[0]
+    context = first.prompt_ids + first.completion_ids
+    request = Request(
+        key=0, messages=[{"role": "user", "content": "#"}], info={}, context_ids=context, stream=1
+    )
+    second = answers(policy(model_and_codec), [request])[0]
+    assert second.prompt_ids[: len(context)] == context
+
+
+def test_nothing_queued_gives_no_reply(model_and_codec):
+    assert policy(model_and_codec).poll() == []

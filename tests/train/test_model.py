@@ -1,0 +1,75 @@
+import json
+
+import pytest
+import torch
+
+from arl_gym.errors import ArlGymError, ConfigError
+from arl_gym.train.model import load_model, save_model, tiny_model, tiny_tokenizer
+
+
+def test_tiny_weights_follow_the_seed_and_leave_the_global_stream_alone():
+    tokenizer = tiny_tokenizer()
+    before = torch.random.get_rng_state()
+    a, b, c = (tiny_model(tokenizer, seed=s).state_dict() for s in (1, 1, 2))
+    assert torch.equal(before, torch.random.get_rng_state())
+    key = "model.embed_tokens.weight"
+    assert torch.equal(a[key], b[key])
+    assert not torch.equal(a[key], c[key])
+
+
+def test_any_text_survives_the_tiny_tokenizer():
+    tokenizer = tiny_tokenizer()
+    text = "группа √ 好 🙂 up<action>\t\n  x"
+    assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
+
+
+def test_a_saved_model_reloads_with_equal_weights_and_tokens(tmp_path):
+    model, tokenizer = load_model("tiny", dtype="float32", seed=5)
+    save_model(tmp_path / "m", model, tokenizer)
+    again, loaded = load_model(str(tmp_path / "m"), dtype="float32", seed=0)
+    assert all(torch.equal(v, again.state_dict()[k]) for k, v in model.state_dict().items())
+    text = "<think></think><action>up</action> cup"
+    assert loaded(text)["input_ids"] == tokenizer(text)["input_ids"]
+    assert loaded.chat_template == tokenizer.chat_template
+
+
+def test_saving_over_a_model_needs_replace(tmp_path):
+    model, tokenizer = load_model("tiny", dtype="float32", seed=5)
+    save_model(tmp_path / "m", model, tokenizer)
+    with pytest.raises(ConfigError, match="exists already"):
+        save_model(tmp_path / "m", model, tokenizer)
+    other = tiny_model(tokenizer, seed=6)
+    save_model(tmp_path / "m", other, tokenizer, replace=True)
+    again, _ = load_model(str(tmp_path / "m"), dtype="float32", seed=0)
+    key = "model.embed_tokens.weight"
+    assert torch.equal(again.state_dict()[key], other.state_dict()[key])
+    assert [p.name for p in tmp_path.iterdir()] == ["m"]
+
+
+def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path):
+    model, tokenizer = load_model("tiny", dtype="float32", seed=5)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ArlGymError, match="cannot write the model folder"):
+        save_model(tmp_path / "file" / "m", model, tokenizer)
+
+
+@pytest.mark.parametrize(
+    ("missing", "message"),
+    [("tokenizer.json", "no tokenizer"), ("config.json", "no config.json"), ("model.safetensors", "no weights")],
+)
+def test_an_incomplete_model_folder_is_named(tmp_path, missing, message):
+    model, tokenizer = load_model("tiny", dtype="float32", seed=5)
+    save_model(tmp_path / "m", model, tokenizer)
+    (tmp_path / "m" / missing).unlink()
+    with pytest.raises(ConfigError, match=message):
+        load_model(str(tmp_path / "m"), dtype="float32", seed=0)
+
+
+def test_a_missing_or_damaged_folder_is_one_clear_error(tmp_path):
+    with pytest.raises(ConfigError, match=r"no config\.json"):
+        load_model(str(tmp_path / "nothing"), dtype="float32", seed=0)
+    model, tokenizer = load_model("tiny", dtype="float32", seed=5)
+    save_model(tmp_path / "m", model, tokenizer)
+    (tmp_path / "m" / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
+    with pytest.raises(ConfigError, match="cannot load the model"):
+        load_model(str(tmp_path / "m"), dtype="float32", seed=0)
