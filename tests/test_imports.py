@@ -30,8 +30,8 @@ def modules_without_torch() -> list[str]:
     return [
         name
         for name in names
-        if not name.startswith(("arl_gym.train.", TRAINING_COMMANDS))
-        or name.removeprefix("arl_gym.train.") in TORCH_FREE_TRAINING
+        if name.removeprefix("arl_gym.train.") in TORCH_FREE_TRAINING
+        or not (name.startswith(("arl_gym.train.", TRAINING_COMMANDS)) or name.endswith(".__main__"))
     ]
 
 

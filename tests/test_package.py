@@ -9,6 +9,8 @@ import pytest
 
 from tests.conftest import ROOT
 
+pytestmark = pytest.mark.timeout(300)  # the first test also builds, and downloads what the package needs
+
 
 def run(*command: str | Path, cwd: Path) -> str:
     """Run a command without the checkout on its path, and return what it prints."""
