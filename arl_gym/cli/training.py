@@ -164,7 +164,7 @@ def train(args: list[str]) -> int:
     from arl_gym.train.trainer import train as run
 
     folder = run(cfg, progress=step_line)
-    _say(f"model: {folder}\nreport: {write_report(cfg.run_dir)}")
+    _say(f"model: {folder}\nreport: {write_report(Path(cfg.run_dir))}")
     return 0
 
 

@@ -1,7 +1,7 @@
 """Behaviour cloning: the env's expert plays, the model learns to answer as it did.
 
-One training row per turn, with the same prompts as in reinforcement learning; only the expert's response carries
-loss. The best model by validation loss is what stays.
+One training row per turn, with the same prompts as in reinforcement learning; only the expert's response
+carries loss. The best model by validation loss is what stays.
 """
 
 import dataclasses
@@ -153,9 +153,7 @@ def clone(
             else:
                 stale += 1
         metrics.write(step, row)
-    return CloneResult(
-        steps=step, best_step=best_step, best_val_loss=best, seconds=time.monotonic() - start
-    )
+    return CloneResult(steps=step, best_step=best_step, best_val_loss=best, seconds=time.monotonic() - start)
 
 
 def _batches(n_rows: int, size: int, seed: int) -> Iterator[np.ndarray]:
@@ -191,7 +189,7 @@ def validation_loss(engine: Engine, batch: Batch, *, micro_tokens: int) -> float
 
 
 def clone_run(cfg: RunConfig, *, max_s: float | None = None) -> CloneResult:
-    """Collect demonstrations, clone them into the model of `cfg`, and save the best model under the run folder.
+    """Collect demonstrations, clone them into the model of `cfg`, and save the best model in the run folder.
 
     Args:
         cfg: The run; `cfg.run_dir` gets `config.toml`, `clone.jsonl` and `model/`.

@@ -1,13 +1,13 @@
 """Token identity: the one place where messages become token ids.
 
 A prompt is rendered by the model's own chat template. Text of environments is tokenised as text: a special
-token spelled inside it (`<|im_end|>`) stays the characters it is. What was sampled is never tokenised again: a
-dialogue grows by a *bridge*, the ids between a completion and the next generation prompt.
+token spelled inside it (`<|im_end|>`) stays the characters it is. What was sampled is never tokenised again:
+a dialogue grows by a *bridge*, the ids between a completion and the next generation prompt.
 """
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from transformers import PreTrainedTokenizerBase
 
@@ -31,7 +31,9 @@ class ChatCodec:
     def __init__(self, tokenizer: PreTrainedTokenizerBase, *, enable_thinking: bool = True):
         name = tokenizer.name_or_path or type(tokenizer).__name__
         if not tokenizer.chat_template:
-            raise ConfigError(f"the tokenizer {name} has no chat template: expected chat_template.jinja beside it")
+            raise ConfigError(
+                f"the tokenizer {name} has no chat template: expected chat_template.jinja beside it"
+            )
         if tokenizer.eos_token_id is None:
             raise ConfigError(f"the tokenizer {name} has no eos token: responses could not end")
         if not tokenizer.is_fast:
@@ -82,7 +84,9 @@ class ChatCodec:
             ConfigError: If it does not begin with what the template prefills.
         """
         if not text.startswith(self.prefill):
-            raise ConfigError(f"a demonstration must begin with the template's {self.prefill!r}, got {text[:40]!r}")
+            raise ConfigError(
+                f"a demonstration must begin with the template's {self.prefill!r}, got {text[:40]!r}"
+            )
         return [*self._tokenise(text[len(self.prefill) :], special=False), int(self.tokenizer.eos_token_id)]
 
     def decode(self, completion_ids: Sequence[int]) -> str:
@@ -91,7 +95,7 @@ class ChatCodec:
 
     def _render(self, messages: Sequence[Message], generation_prompt: bool) -> str:
         text = self.tokenizer.apply_chat_template(
-            [dict(m) for m in messages],
+            cast("list[dict[str, str]]", messages),
             tokenize=False,
             add_generation_prompt=generation_prompt,
             enable_thinking=self.enable_thinking,

@@ -198,7 +198,7 @@ class RunConfig:
     run_dir: str = "runs/default"
     """Folder of everything the run writes; must be new or empty."""
     trajectories_every: int = 10
-    """Training steps between two files of recorded trajectories; the last step is always recorded, 0 is never."""
+    """Training steps between two files of recorded trajectories; the last step has one too, 0 is never."""
     env: EnvConfig = field(default_factory=EnvConfig)
     model: ModelConfig = field(default_factory=ModelConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)

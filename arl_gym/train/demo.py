@@ -113,8 +113,10 @@ def load(cfg: RunConfig, model: str, *, temperature: float) -> Policy:
 
 def _in(cfg: RunConfig, folder: Path, model: str | None = None) -> RunConfig:
     changed = dataclasses.replace(cfg, run_dir=str(folder))
-    return changed if model is None else dataclasses.replace(
-        changed, model=dataclasses.replace(cfg.model, path=model)
+    return (
+        changed
+        if model is None
+        else dataclasses.replace(changed, model=dataclasses.replace(cfg.model, path=model))
     )
 
 
@@ -156,6 +158,6 @@ def write_result(path: Path, cfg: RunConfig, arms: Sequence[Arm]) -> None:
         }
         for a in arms
     ]
-    head = {"env_id": first.env_id, "dataset": first.dataset, "split": first.split}
+    head: dict[str, Any] = {"env_id": first.env_id, "dataset": first.dataset, "split": first.split}
     head |= {"content_hash": first.content_hash, "method": cfg.method, "seed": cfg.seed}
     path.write_text(json.dumps({**head, "rows": rows, "differences": differences(arms)}, indent=1), "utf-8")

@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+from torch._C._distributed_c10d import HashStore
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
@@ -48,7 +50,7 @@ class TokenLogProbs(nn.Module):
         hidden = self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state  # (N, T, H)
         before = hidden[:, :-1][mask[:, 1:]]  # (K, H): the position before each scored token
         targets = ids[mask]  # (K,)
-        head = self.model.get_output_embeddings()
+        head: nn.Module = self.model.get_output_embeddings()  # type: ignore[no-untyped-call]
 
         def chunk(h: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
             logp = torch.log_softmax(head(h).float() / temperature, dim=-1)
@@ -110,12 +112,10 @@ def learning_rate(cfg: OptimConfig, step: int, total: int) -> float:
 
 def _start_distributed() -> None:
     """Make a process group of one; no port is opened."""
-    import torch.distributed as dist
-
     os.environ.setdefault("LOCAL_RANK", "0")  # DeepSpeed insists on the launcher's variable
     if not dist.is_initialized():
         backend = "nccl" if torch.cuda.is_available() else "gloo"
-        dist.init_process_group(backend, store=dist.HashStore(), rank=0, world_size=1)
+        dist.init_process_group(backend, store=HashStore(), rank=0, world_size=1)
 
 
 class Engine:
@@ -161,7 +161,9 @@ class Engine:
     def _scored(self, module: Any, batch: Batch, *, with_entropy: bool) -> tuple[np.ndarray, np.ndarray]:
         out = np.zeros((2, *batch.ids.shape), dtype=np.float32)
         everything = np.arange(len(batch.ids))
-        for rows in micro_batches(batch, everything, max_tokens=self._optim.micro_tokens, keep_trajectories=False):
+        for rows in micro_batches(
+            batch, everything, max_tokens=self._optim.micro_tokens, keep_trajectories=False
+        ):
             part = batch.select(rows)
             logp, entropy = module(*self._tensors(part), self._temperature, with_entropy)
             width = part.ids.shape[1]
@@ -194,10 +196,15 @@ class Engine:
         sums["optim/updates"] = float(len(parts))
         return sums
 
-    def _optimise(self, batch: Batch, rows: np.ndarray, cfg: LossConfig, total_steps: int) -> dict[str, float]:
+    def _optimise(
+        self, batch: Batch, rows: np.ndarray, cfg: LossConfig, total_steps: int
+    ) -> dict[str, float]:
         denominator = denominators(batch, rows, cfg)
         pieces = micro_batches(
-            batch, rows, max_tokens=self._optim.micro_tokens, keep_trajectories=cfg.ratio_level == "trajectory"
+            batch,
+            rows,
+            max_tokens=self._optim.micro_tokens,
+            keep_trajectories=cfg.ratio_level == "trajectory",
         )
 
         def losses() -> Iterable[tuple[Tensor, Mapping[str, Tensor]]]:
@@ -242,7 +249,7 @@ class Engine:
         return float(torch.stack(grads).norm())
 
     def log_probs(self, part: Batch) -> Tensor:
-        """Return the log-probs (N, T) of a batch's own tokens at temperature 1, with a graph: cloning's loss."""
+        """Return the log-probs (N, T) of the batch's own tokens at temperature 1, with a graph."""
         logp: Tensor = self._engine(*self._tensors(part), 1.0, False)[0]
         return logp
 

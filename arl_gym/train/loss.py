@@ -164,6 +164,7 @@ def policy_loss(
 
 
 def check_loss(cfg: LossConfig) -> None:
+    """Raise a `ConfigError` if the dials of the loss do not go together."""
     if cfg.clip_low < 0.0 or cfg.clip_high < 0.0:
         raise ConfigError(
             f"loss: clip bounds must not be negative, got clip_low={cfg.clip_low}, clip_high={cfg.clip_high}"

@@ -1,6 +1,6 @@
 """Models and tokenizers: loading a Hugging Face folder, and making the tiny Qwen3 of the demo.
 
-    >>> model, tokenizer = load_model("tiny", dtype="float32", seed=0)  # doctest: +SKIP
+>>> model, tokenizer = load_model("tiny", dtype="float32", seed=0)  # doctest: +SKIP
 """
 
 import shutil
@@ -42,8 +42,11 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     inner.add_tokens([AddedToken(t, normalized=False) for t in _TAGS])
     # single_word: the "up" of "group" stays letters
     inner.add_tokens([AddedToken(t, single_word=True, normalized=False) for t in _WORDS])
-    tokenizer = PreTrainedTokenizerFast(
-        tokenizer_object=inner, eos_token="<|im_end|>", pad_token="<|endoftext|>", clean_up_tokenization_spaces=False
+    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+        tokenizer_object=inner,
+        eos_token="<|im_end|>",
+        pad_token="<|endoftext|>",
+        clean_up_tokenization_spaces=False,
     )
     tokenizer.chat_template = _TEMPLATE
     return tokenizer
@@ -66,7 +69,9 @@ def tiny_model(
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
-    with torch.random.fork_rng(devices=[]):  # the weights follow the seed, the caller's stream stays as it was
+    with torch.random.fork_rng(
+        devices=[]
+    ):  # the weights follow the seed, the caller's stream stays as it was
         torch.manual_seed(seed)
         return Qwen3ForCausalLM(config)
 
@@ -78,6 +83,7 @@ def load_model(
 
     Args:
         path: "tiny", a folder, or a hub id (needs a reachable hub).
+        dtype: Type of the parameters.
         seed: Weights of "tiny".
 
     Raises:

@@ -1,6 +1,6 @@
 """The training loop: rollout, filter, score, advantages, update, metrics.
 
-    >>> train(resolve({"steps": 2, "run_dir": "runs/try"}))  # doctest: +SKIP
+>>> train(resolve({"steps": 2, "run_dir": "runs/try"}))  # doctest: +SKIP
 """
 
 import dataclasses
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
 from arl_gym.agents.evaluate import EvalResult, evaluate
 from arl_gym.agents.records import write_trajectories
 from arl_gym.agents.rollout import RolloutStats, rollout

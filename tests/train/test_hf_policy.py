@@ -1,3 +1,5 @@
+from typing import Any, cast
+
 import pytest
 import torch
 
@@ -96,7 +98,9 @@ def test_the_token_limit_and_the_context_end_a_response(model_and_codec):
 def test_an_end_token_alone_is_an_empty_response(model_and_codec):
     model, codec = model_and_codec
     eos = next(iter(codec.eos_ids))
-    forced = HFPolicy(_Forced(model, eos), codec, max_tokens=4, temperature=1.0, batch_size=8, max_context=64)
+    forced = HFPolicy(
+        cast(Any, _Forced(model, eos)), codec, max_tokens=4, temperature=1.0, batch_size=8, max_context=64
+    )
     reply = answers(forced, requests(1))[0]
     assert (reply.finish, reply.completion_ids, reply.response) == ("empty", [eos], "")
 
@@ -107,8 +111,6 @@ class _Forced:
     def __init__(self, model, token):
         self.config, self.device, self.training = model.config, model.device, False
         self._token, self._vocab = token, model.config.vocab_size
-
-    def eval(self): ...
 
     def train(self, mode): ...
 

@@ -55,7 +55,11 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path):
 
 @pytest.mark.parametrize(
     ("missing", "message"),
-    [("tokenizer.json", "no tokenizer"), ("config.json", "no config.json"), ("model.safetensors", "no weights")],
+    [
+        ("tokenizer.json", "no tokenizer"),
+        ("config.json", "no config.json"),
+        ("model.safetensors", "no weights"),
+    ],
 )
 def test_an_incomplete_model_folder_is_named(tmp_path, missing, message):
     model, tokenizer = load_model("tiny", dtype="float32", seed=5)

@@ -72,7 +72,7 @@ class HFPolicy:
         rows = [self._row(request) for request in queue]
         live = sorted((r for r in rows if r.room > 0), key=lambda r: len(r.prompt_ids))
         training = self.model.training
-        self.model.eval()
+        self.model.train(False)
         try:
             for i in range(0, len(live), self.batch_size):
                 self._decode(live[i : i + self.batch_size])
@@ -120,13 +120,16 @@ class HFPolicy:
         cache = DynamicCache(config=self.model.config)
         while rows:
             logits = self.model(
-                input_ids=ids, attention_mask=mask, position_ids=positions, cache=cache, use_cache=True, logits_to_keep=1
+                input_ids=ids,
+                attention_mask=mask,
+                position_ids=positions,
+                cache=cache,
+                use_cache=True,
+                logits_to_keep=1,
             ).logits[:, -1]  # (N, V)
             tokens = self._sample(logits.float(), rows)
             live = [
-                n
-                for n, r in enumerate(rows)
-                if r.ids[-1] not in self.codec.eos_ids and len(r.ids) < r.room
+                n for n, r in enumerate(rows) if r.ids[-1] not in self.codec.eos_ids and len(r.ids) < r.room
             ]
             if len(live) < len(rows):
                 keep = torch.tensor(live, dtype=torch.long, device=device)
