@@ -2,6 +2,7 @@
 
 import os
 import platform
+import subprocess
 import sys
 import tempfile
 from importlib.metadata import PackageNotFoundError, version
@@ -91,12 +92,17 @@ def _machine() -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     _note("cores", str(cores))
     _note("memory", f"{_memory_gb():.1f} GB")
-    if find_spec("torch") is None:
-        return
-    import torch
+    _note("gpu", ", ".join(_gpus()) or "none seen by nvidia-smi")
 
-    gpus = [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())]
-    _note("gpu", ", ".join(gpus) if gpus else "none that torch can use")
+
+def _gpus() -> list[str]:
+    query = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    try:
+        return subprocess.run(
+            query, capture_output=True, text=True, timeout=20, check=True
+        ).stdout.splitlines()
+    except (OSError, subprocess.SubprocessError):
+        return []
 
 
 def _memory_gb() -> float:
