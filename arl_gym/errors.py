@@ -4,11 +4,21 @@ Every message says what was expected, what came, and where.
 """
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 class ArlGymError(Exception):
     """Base of everything this package raises on purpose."""
+
+    def __reduce__(self) -> tuple[Callable[..., "ArlGymError"], tuple[object, ...]]:
+        """Pickle by message: the constructors of some children take other arguments."""
+        return _restore, (type(self), *self.args)
+
+
+def _restore(cls: type[ArlGymError], *args: object) -> ArlGymError:
+    err = cls.__new__(cls, *args)
+    err.args = args
+    return err
 
 
 class ConfigError(ArlGymError, ValueError):
@@ -37,6 +47,14 @@ class ActionError(ArlGymError, TypeError):
 
 class EpisodeOverError(ArlGymError, RuntimeError):
     """`step` was called before `reset` or after the end of the episode."""
+
+
+class AlreadyPendingError(ArlGymError, RuntimeError):
+    """An environment got a command before the result of its last one was received."""
+
+
+class ConformanceError(ArlGymError, AssertionError):
+    """An environment breaks the contract; the message lists the rules, what was expected and what came."""
 
 
 class WorkerError(ArlGymError, RuntimeError):

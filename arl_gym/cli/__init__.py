@@ -35,9 +35,9 @@ class Command:
 _TRAINING = "arl_gym.cli.training"
 
 COMMANDS: dict[str, Command] = {
-    "list": Command("show the environments", "arl_gym.cli.list"),
+    "list": Command("show the environments", "arl_gym.cli.listing"),
     "play": Command("play an environment in the terminal", "arl_gym.cli.play"),
-    "eval": Command("measure a policy on a fixed list of tasks", "arl_gym.cli.eval"),
+    "eval": Command("measure a policy on a fixed list of tasks", "arl_gym.cli.evaluation"),
     "bench": Command("measure the speed of an environment", "arl_gym.cli.bench"),
     "replay": Command("show recorded episodes in the terminal or as a web page", "arl_gym.cli.replay"),
     "doctor": Command("check the installation", "arl_gym.cli.doctor"),

@@ -66,7 +66,7 @@ class Counting(TextEnv):
 
 
 if ID not in gym.registry:
-    gym.register(ID, Counting)
+    gym.register(ID, "tests.agents.counting:Counting")
 
 
 def say(action: str) -> str:

@@ -73,20 +73,26 @@ def with_image() -> Trajectory:
     return t
 
 
+def parts_of(t: Trajectory) -> list[Part]:
+    content = t.turns[0].messages[0]["content"]
+    assert not isinstance(content, str)
+    return content
+
+
 def test_images_are_kept_beside_the_file(tmp_path):
     write_trajectories(tmp_path / "e.jsonl.gz", [with_image(), with_image()])
     assert len(list((tmp_path / "images").iterdir())) == 1
-    text, image = read_trajectories(tmp_path / "e.jsonl.gz")[1].turns[0].messages[0]["content"]
+    text, image = parts_of(read_trajectories(tmp_path / "e.jsonl.gz")[1])
     assert text == {"type": "text", "text": "see"}
-    assert image["image"].getpixel((1, 0)) == (255, 0, 0)  # type: ignore[index]
+    assert image["image"].getpixel((1, 0)) == (255, 0, 0)
 
 
 def test_a_lost_image_becomes_a_text(tmp_path):
     write_trajectories(tmp_path / "e.jsonl.gz", [with_image()])
     for path in (tmp_path / "images").iterdir():
         path.unlink()
-    part = read_trajectories(tmp_path / "e.jsonl.gz")[0].turns[0].messages[0]["content"][1]
-    assert part["text"].startswith("[image ")  # type: ignore[index]
+    part = parts_of(read_trajectories(tmp_path / "e.jsonl.gz")[0])[1]
+    assert part["text"].startswith("[image ")
 
 
 def test_recordings_of_the_wrapper_are_read_too(tmp_path):

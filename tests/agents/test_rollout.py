@@ -113,12 +113,22 @@ def test_worker_processes_change_nothing():
     assert play(policy, of, num_envs=3, workers=2) == play(policy, of)
 
 
+class Counted(ScriptedPolicy):
+    """Always says "up" and notes how many requests come at once."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _: say("up"))
+        self.sizes: list[int] = []
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        self.sizes.append(len(requests))
+        super().submit(requests)
+
+
 def test_all_free_slots_are_filled_and_all_ready_requests_go_out_together():
-    policy, sizes = ScriptedPolicy(lambda _: say("up")), []
-    submit = policy.submit
-    policy.submit = lambda requests: (sizes.append(len(requests)), submit(requests))[1]  # type: ignore[method-assign]
+    policy = Counted()
     play(policy, episodes(0, 1, 2, 0, 0), num_envs=4)  # the fifth takes the place of a one-turn episode
-    assert sizes == [4, 3, 1]
+    assert policy.sizes == [4, 3, 1]
 
 
 def test_the_sampling_stream_is_a_function_of_seed_step_task_copy_and_turn():

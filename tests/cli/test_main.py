@@ -50,7 +50,12 @@ def test_an_unknown_option_is_bad_usage():
 
 def test_a_command_gets_its_arguments_and_gives_its_exit_code(monkeypatch):
     seen: list[list[str]] = []
-    use(monkeypatch, lambda args: (seen.append(args), 5)[1])
+
+    def run(args: list[str]) -> int:
+        seen.append(args)
+        return 5
+
+    use(monkeypatch, run)
     assert main(["list", "--x", "y"]) == 5
     assert seen == [["--x", "y"]]
 

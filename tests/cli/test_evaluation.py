@@ -70,7 +70,7 @@ def test_a_wrong_env_key_fails(capsys, pair):
 
 
 def test_a_model_is_loaded_by_the_trainers_policy(monkeypatch, capsys):
-    seen = {}
+    seen: dict[str, object] = {}
 
     def load_policy(model, **kwargs):
         seen.update(kwargs, model=model)
