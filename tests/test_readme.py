@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from arl_gym.cli import main
 from arl_gym.envs import ENVS
 from docs import env_table
 from tests.conftest import ROOT
@@ -15,6 +16,15 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 def test_the_code_block_runs(code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+
+
+@pytest.mark.parametrize("line", re.findall(r"^arl-gym ((?:bc|train) .*?) +#", README, re.MULTILINE))
+def test_the_training_command_is_understood(line, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    finished = tmp_path / "runs" / "trained"
+    finished.mkdir(parents=True)
+    (finished / "config.toml").write_text("steps = 3\n")
+    assert main([*line.split(), "--dry-run"]) == 0, capsys.readouterr().err
 
 
 def test_the_table_of_environments_is_the_one_of_the_cards():
