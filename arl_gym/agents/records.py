@@ -1,6 +1,6 @@
 """Trajectories on disk: compressed JSONL with the schema of `wrappers.record_episode`, and a little more.
 
-An episode also has `group, copy, error`; a turn also `finish, n_kept` and, from policies that have tokens,
+An episode also has `group, copy, error`; a turn also `finish, append, n_kept` and, from policies that have tokens,
 `prompt_ids, completion_ids, logprobs`. Pictures lie under `images/` beside the file.
 """
 
@@ -72,7 +72,7 @@ def _record(trajectory: Trajectory, images: Path) -> dict[str, Any]:
 def _turn_record(turn: Turn, images: Path) -> dict[str, Any]:
     return {
         "messages": [{"role": m["role"], "content": _content_record(m, images)} for m in turn.messages],
-        **{key: getattr(turn, key) for key in (*_TURN_KEYS, "finish", "n_kept")},
+        **{key: getattr(turn, key) for key in (*_TURN_KEYS, "finish", "append", "n_kept")},
         "reward": turn.env_reward - turn.format_penalty,
         **{key: getattr(turn, key) for key in _TOKEN_KEYS if getattr(turn, key) is not None},
     }
@@ -104,7 +104,7 @@ def _turn(record: Mapping[str, Any], images: Path) -> Turn:
     # A recording of a plain env has an observation where a chat env has messages.
     shown = record.get("messages") or [{"role": "user", "content": str(record["observation"])}]
     rest: dict[str, Any] = {"finish": "stop"}
-    rest |= {key: record[key] for key in ("finish", "n_kept", *_TOKEN_KEYS) if key in record}
+    rest |= {key: record[key] for key in ("finish", "append", "n_kept", *_TOKEN_KEYS) if key in record}
     return Turn(
         messages=[_message(m, images) for m in shown],
         **{key: record[key] for key in _TURN_KEYS},

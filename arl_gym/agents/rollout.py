@@ -204,6 +204,7 @@ class _Player:
             format_valid=after.get("format_valid", False),
             action_valid=after.get("action_valid", False),
             finish=reply.finish,
+            append=bool(self.info.get("append", False)),
             prompt_ids=reply.prompt_ids,
             completion_ids=reply.completion_ids,
             logprobs=reply.logprobs,

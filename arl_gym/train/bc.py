@@ -24,7 +24,7 @@ from arl_gym.train.engine import Engine
 from arl_gym.train.envs import make_vec
 from arl_gym.train.metrics import MetricsWriter
 from arl_gym.train.model import load_model, save_model
-from arl_gym.train.run_dir import open_run_dir
+from arl_gym.train.run_dir import check_run_dir, open_run_dir
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +81,7 @@ def with_prefill(response: str, prefill: str) -> str:
     A prefilled `<think>` replaces the response's own; a prefilled empty thought replaces the whole thought.
     """
     tag = "</think>" if "</think>" in prefill else "<think>"
-    return prefill + response.partition(tag)[2] if tag in prefill else response
+    return prefill + response.partition(tag)[2] if tag in prefill and tag in response else response
 
 
 def tokenise(trajectories: Sequence[Trajectory], codec: ChatCodec) -> list[Trajectory]:
@@ -198,7 +198,7 @@ def clone_run(cfg: RunConfig, *, max_s: float | None = None) -> CloneResult:
     Raises:
         ConfigError: If the configuration cannot be run.
     """
-    folder = open_run_dir(cfg)
+    check_run_dir(cfg)
     model, tokenizer = load_model(cfg.model.path, dtype=cfg.model.dtype, seed=cfg.seed)
     codec = ChatCodec(tokenizer, enable_thinking=cfg.model.enable_thinking)
     engine = Engine(model, cfg.optim, temperature=1.0, reference=False)
@@ -207,11 +207,14 @@ def clone_run(cfg: RunConfig, *, max_s: float | None = None) -> CloneResult:
         played = collect(cfg, split=split, episodes=episodes, prefill=codec.prefill)
         return pack(tokenise(played, codec), pad_id=codec.pad_id)
 
+    training = demonstrations("train", cfg.clone.episodes)
+    validation = demonstrations("val", cfg.clone.val_episodes)
+    folder = open_run_dir(cfg)
     with MetricsWriter(folder / "clone.jsonl") as metrics:
         return clone(
             engine,
-            demonstrations("train", cfg.clone.episodes),
-            demonstrations("val", cfg.clone.val_episodes),
+            training,
+            validation,
             cfg.clone,
             seed=cfg.seed,
             micro_tokens=cfg.optim.micro_tokens,

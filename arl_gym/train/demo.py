@@ -16,6 +16,7 @@ from arl_gym.agents.evaluate import EvalResult, paired_difference
 from arl_gym.agents.types import Policy
 from arl_gym.train.bc import clone_run
 from arl_gym.train.config import RunConfig, from_mapping
+from arl_gym.train.files import write_atomically
 from arl_gym.train.methods import method_settings
 from arl_gym.train.policies.hf import load_policy
 from arl_gym.train.report import write_report
@@ -160,4 +161,5 @@ def write_result(path: Path, cfg: RunConfig, arms: Sequence[Arm]) -> None:
     ]
     head: dict[str, Any] = {"env_id": first.env_id, "dataset": first.dataset, "split": first.split}
     head |= {"content_hash": first.content_hash, "method": cfg.method, "seed": cfg.seed}
-    path.write_text(json.dumps({**head, "rows": rows, "differences": differences(arms)}, indent=1), "utf-8")
+    text = json.dumps({**head, "rows": rows, "differences": differences(arms)}, indent=1)
+    write_atomically(path, text.encode())

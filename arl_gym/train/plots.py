@@ -46,7 +46,7 @@ CHARTS: dict[str, Chart] = {
     "loss/approx_kl": Chart(title="KL to the sampling policy", unit="nats per token"),
     "loss/kl": Chart(title="KL to the reference model", unit="nats per token"),
     "loss/clip_frac": Chart(title="Clipped", unit="share of tokens", from_zero=True),
-    "loss/entropy": Chart(title="Entropy", unit="nats per token"),
+    "rollout/entropy_mean": Chart(title="Entropy", unit="nats per token"),
     "optim/grad_norm": Chart(title="Gradient norm", unit="before clipping", from_zero=True),
     "rollout/tries": Chart(title="Rollouts needed", unit="per step", from_zero=True),
     "clone/val_loss": Chart(

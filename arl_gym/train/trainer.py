@@ -28,7 +28,7 @@ from arl_gym.train.loss import check_loss
 from arl_gym.train.metrics import MetricsWriter, summarise
 from arl_gym.train.model import load_model, save_model
 from arl_gym.train.policies.hf import HFPolicy
-from arl_gym.train.run_dir import open_run_dir
+from arl_gym.train.run_dir import check_run_dir, open_run_dir
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
 
@@ -66,8 +66,8 @@ class Trainer:
 
     def __init__(self, cfg: RunConfig):
         check_loss(cfg.loss)
+        check_run_dir(cfg)
         self.cfg = cfg
-        self.folder = open_run_dir(cfg)
         self.model, self.tokenizer = load_model(cfg.model.path, dtype=cfg.model.dtype, seed=cfg.seed)
         self.codec = ChatCodec(self.tokenizer, enable_thinking=cfg.model.enable_thinking)
         temperature = cfg.rollout.temperature
@@ -75,6 +75,7 @@ class Trainer:
         self.policy = make_policy(cfg, self.model, self.codec, temperature=temperature)
         self.vec = make_vec(cfg, split="train", num_envs=cfg.rollout.groups * cfg.rollout.group_size)
         self.task_ids = self.vec.call(0, "task_ids")
+        self.folder = open_run_dir(cfg)  # last: a bad setting leaves nothing behind
 
     def __enter__(self) -> "Trainer":
         return self
@@ -129,7 +130,7 @@ class Trainer:
         with watch("time/update_s"):
             stats = self.engine.update(batch, self.cfg.loss, total_steps=self.cfg.steps)
         skipped = {"optim/skipped_batches": 0.0, "optim/skipped_steps": float(self.engine.n_skipped)}
-        return stats | mismatch(batch) | skipped
+        return stats | token_metrics(batch) | skipped
 
     def _evaluate(self, step: int, *, is_last: bool) -> dict[str, float]:
         """Look at the validation split every `eval.every` steps and at the end."""
@@ -174,8 +175,13 @@ def _filter_metrics(stats: CollectStats) -> dict[str, float]:
     return {f"rollout/{name}": float(value) for name, value in dataclasses.asdict(stats).items()}
 
 
-def mismatch(batch: Batch) -> dict[str, float]:
-    """Compare the log-probs of sampling with those of the trainer, token by token."""
+def token_metrics(batch: Batch) -> dict[str, float]:
+    """Compare the log-probs of sampling with those of the trainer, token by token; and give its entropy."""
     assert batch.old_logprobs is not None
+    assert batch.entropies is not None
     gap = np.abs(batch.old_logprobs - batch.rollout_logprobs)[batch.action_mask]
-    return {"rollout/logprob_diff_mean": float(gap.mean()), "rollout/logprob_diff_max": float(gap.max())}
+    return {
+        "rollout/logprob_diff_mean": float(gap.mean()),
+        "rollout/logprob_diff_max": float(gap.max()),
+        "rollout/entropy_mean": float(batch.entropies[batch.action_mask].mean()),
+    }

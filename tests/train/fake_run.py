@@ -78,7 +78,7 @@ def metric_rows(steps, lift=0.2):
             "loss/kl": 0.004 * done + 0.0003 * wave(step, 5),
             "loss/approx_kl": 0.0002 + 0.0001 * wave(step, 6),
             "loss/clip_frac": 0.03 + 0.01 * wave(step, 7),
-            "loss/entropy": 0.8 - 0.3 * done + 0.02 * wave(step, 8),
+            "rollout/entropy_mean": 0.8 - 0.3 * done + 0.02 * wave(step, 8),
             "loss/ratio_mean": 1.0,
             "optim/grad_norm": None if step == 50 else 0.6 + 0.2 * wave(step, 9),
             "optim/lr": 1e-4,

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from arl_gym.agents.types import Trajectory, Turn
 from arl_gym.train.advantages import turn_advantages
 from arl_gym.train.batch import pack, pad_rows
 from arl_gym.train.config import AdvantageConfig, LossConfig, OptimConfig
 from arl_gym.train.engine import Engine, GuardedAdamW, TokenLogProbs, deepspeed_config, learning_rate
 from arl_gym.train.model import load_model
+from tests.train.trajectories import trajectory, turn
 
 OPTIM = OptimConfig(lr=1e-3, weight_decay=0.0, micro_tokens=1 << 20)
 LOSS = LossConfig(clip_low=0.03, clip_high=0.04, kl_coef=0.1)
@@ -19,39 +19,13 @@ def trajectories(n_groups=3, size=4):
     """Random token rows with returns that differ inside each group."""
     rng = np.random.default_rng(0)
 
-    def turn(k, reward):
+    def random_turn(k, reward):
         prompt = rng.integers(0, 256, int(rng.integers(3, 12))).tolist()
         answer = rng.integers(0, 256, int(rng.integers(1, 6))).tolist()
-        return Turn(
-            messages=[],
-            response="",
-            action="",
-            env_reward=reward,
-            format_penalty=0.1 * (k == 1),
-            anchor="same" if k == 0 else "",
-            format_valid=True,
-            action_valid=True,
-            finish="stop",
-            prompt_ids=prompt,
-            completion_ids=answer,
-            logprobs=[-1.0] * len(answer),
-            n_kept=len(answer),
-        )
+        return turn(prompt, answer, reward=reward, penalty=0.1 * (k == 1), anchor="same" if k == 0 else "")
 
     return [
-        Trajectory(
-            env_id="x",
-            task_id=str(g),
-            dataset="generated",
-            split="train",
-            content_hash="",
-            group=g,
-            copy=c,
-            turns=tuple(turn(k, float(c * (k + 1))) for k in range(1 + c % 3)),
-            stop="terminated",
-            success=False,
-            score=0.0,
-        )
+        trajectory(*(random_turn(k, float(c * (k + 1))) for k in range(1 + c % 3)), group=g, copy=c)
         for g in range(n_groups)
         for c in range(size)
     ]

@@ -62,7 +62,7 @@ def test_a_chart_has_no_date_and_reaches_for_nothing():
 
 
 def test_two_charts_in_one_page_share_no_id():
-    charts = curves({"a": rows("loss/kl", [0.1, 0.3]) + rows("loss/entropy", [0.1, 0.3])})
+    charts = curves({"a": rows("loss/kl", [0.1, 0.3]) + rows("rollout/entropy_mean", [0.1, 0.3])})
     ids = [i for svg in charts.values() for i in re.findall(r'\bid="([^"]+)"', svg.decode())]
     assert len(charts) == 2
     assert len(ids) == len(set(ids)) > 0
@@ -75,8 +75,12 @@ def test_references_inside_a_chart_resolve():
 
 
 def test_missing_keys_are_skipped_and_the_order_is_kept():
-    run = rows("optim/grad_norm", [1, 2]) + rows("loss/kl", [1, 2]) + rows("loss/entropy", [None, None])
-    assert list(curves({"a": run}, ["optim/grad_norm", "rollout/tries", "loss/entropy", "loss/kl"])) == [
+    run = (
+        rows("optim/grad_norm", [1, 2]) + rows("loss/kl", [1, 2]) + rows("rollout/entropy_mean", [None, None])
+    )
+    assert list(
+        curves({"a": run}, ["optim/grad_norm", "rollout/tries", "rollout/entropy_mean", "loss/kl"])
+    ) == [
         "optim/grad_norm",
         "loss/kl",
     ]

@@ -108,14 +108,11 @@ class HFPolicy:
     def _decode(self, rows: list[_Row]) -> None:
         """Fill `ids` and `logprobs` of every row."""
         device = self.model.device
-        longest = max(len(r.prompt_ids) for r in rows)
-        pads = [longest - len(r.prompt_ids) for r in rows]
-        ids = torch.tensor(
-            [[self.codec.pad_id] * p + r.prompt_ids for p, r in zip(pads, rows, strict=True)], device=device
-        )  # (N, T), left-padded
-        mask = torch.ones_like(ids)
-        for n, p in enumerate(pads):
-            mask[n, :p] = 0
+        # Copies of a task begin with the same prompt, and often meet again: each prompt is read once.
+        prompts = list({tuple(r.prompt_ids): None for r in rows})
+        number = {prompt: u for u, prompt in enumerate(prompts)}
+        pick: torch.Tensor | None = torch.tensor([number[tuple(r.prompt_ids)] for r in rows], device=device)
+        ids, mask = self._left_padded(prompts, device)  # (U, T)
         positions = (mask.cumsum(1) - 1).clamp(min=0)
         cache = DynamicCache(config=self.model.config)
         while rows:
@@ -126,20 +123,31 @@ class HFPolicy:
                 cache=cache,
                 use_cache=True,
                 logits_to_keep=1,
-            ).logits[:, -1]  # (N, V)
-            tokens = self._sample(logits.float(), rows)
-            live = [
-                n for n, r in enumerate(rows) if r.ids[-1] not in self.codec.eos_ids and len(r.ids) < r.room
-            ]
-            if len(live) < len(rows):
-                keep = torch.tensor(live, dtype=torch.long, device=device)
-                rows = [rows[n] for n in live]
-                tokens, mask, positions = tokens[keep], mask[keep], positions[keep]
+            ).logits[:, -1]  # (U, V) after the prompts, then (N, V)
+            tokens = self._sample(logits.float() if pick is None else logits.float()[pick], rows)
+            ended = [r.ids[-1] in self.codec.eos_ids or len(r.ids) >= r.room for r in rows]
+            if pick is not None or any(ended):
+                live = torch.tensor(
+                    [n for n, e in enumerate(ended) if not e], dtype=torch.long, device=device
+                )
+                keep = live if pick is None else pick[live]
+                rows = [r for r, e in zip(rows, ended, strict=True) if not e]
+                tokens, mask, positions, pick = tokens[live], mask[keep], positions[keep], None
                 if rows:
                     cache.batch_select_indices(keep)
             ids = tokens[:, None]
             positions = positions[:, -1:] + 1
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
+
+    def _left_padded(
+        self, prompts: Sequence[tuple[int, ...]], device: torch.device
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return ids and attention mask, both (N, T)."""
+        longest = max(map(len, prompts))
+        pads = [longest - len(prompt) for prompt in prompts]
+        ids = [[self.codec.pad_id] * p + list(prompt) for p, prompt in zip(pads, prompts, strict=True)]
+        mask = [[0] * p + [1] * (longest - p) for p in pads]
+        return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
 
     def _sample(self, logits: torch.Tensor, rows: list[_Row]) -> torch.Tensor:
         """Append one token to every row and return the tokens (N,)."""
