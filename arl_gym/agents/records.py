@@ -1,7 +1,7 @@
 """Trajectories on disk: compressed JSONL with the schema of `wrappers.record_episode`, and a little more.
 
-An episode also has `group, copy, error`; a turn also `finish, append, n_kept` and, from policies that have tokens,
-`prompt_ids, completion_ids, logprobs`. Pictures lie under `images/` beside the file.
+An episode also has `group, copy, error`; a turn also `finish, append, n_kept` and, from policies that have
+tokens, `prompt_ids, completion_ids, logprobs`. Pictures lie under `images/` beside the file.
 """
 
 import gzip

@@ -85,7 +85,7 @@ def test_cloning_lowers_the_validation_loss_and_keeps_the_best_model(tmp_path):
     cfg = config(tmp_path / "bc")
     result = clone_run(cfg)
     rows = read_metrics(tmp_path / "bc" / "clone.jsonl")
-    losses = [r["clone/val_loss"] for r in rows if "clone/val_loss" in r]
+    losses = [loss for r in rows if (loss := r.get("clone/val_loss")) is not None]
     assert result.steps == 4
     assert losses[1] < losses[0] < np.log(271)  # better than chance over the vocabulary
     assert result.best_val_loss == losses[1]

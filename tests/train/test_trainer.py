@@ -28,6 +28,12 @@ def values(run_dir, **changes):
     return {**base, **changes}
 
 
+def number(row, key):
+    value = row[key]
+    assert value is not None, key
+    return value
+
+
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory):
     """The same run twice, the second one from the first one's written configuration."""
@@ -55,7 +61,7 @@ def test_another_seed_gives_other_metrics(two_runs, tmp_path):
 
 def test_sampling_and_training_log_probs_agree(two_runs):
     for row in read_metrics(two_runs[0] / "metrics.jsonl"):
-        assert row["rollout/logprob_diff_max"] < 1e-4
+        assert 0 <= number(row, "rollout/logprob_diff_max") < 1e-4
 
 
 def test_every_metric_that_the_report_draws_is_there(two_runs):
@@ -74,7 +80,7 @@ def test_recorded_trajectories_carry_the_sampled_tokens(two_runs):
     assert len(played) == 6
     for trajectory in played:
         for turn in trajectory.turns:
-            assert len(turn.completion_ids) == len(turn.logprobs) == turn.n_kept > 0
+            assert len(turn.completion_ids or ()) == len(turn.logprobs or ()) == turn.n_kept > 0
 
 
 def test_the_trained_model_differs_from_its_start_and_reloads(two_runs):
@@ -118,7 +124,7 @@ def test_dialogues_train_on_one_row_per_episode(tmp_path):
     env = {"prompt": "compact", "window": "dialogue", "kwargs": {"text_format": "inner", "max_steps": 3}}
     train(resolve(values(tmp_path / "run", env=env, steps=1, model={"max_context": 200})))
     row = read_metrics(tmp_path / "run" / "metrics.jsonl")[0]
-    assert row["rollout/logprob_diff_max"] < 1e-4
+    assert number(row, "rollout/logprob_diff_max") < 1e-4
     assert row["rollout/turns_mean"] == pytest.approx(3, abs=1)
 
 
@@ -166,7 +172,7 @@ def test_an_unknown_env_or_kwarg_is_named(tmp_path):
 
 def test_a_run_folder_that_cannot_be_made_is_one_clear_error(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(ArlGymError, match="cannot (write|use) the run folder"):
+    with pytest.raises(ArlGymError, match="the run folder"):
         train(resolve(values(tmp_path / "file" / "run")))
 
 
