@@ -84,6 +84,8 @@ class FilterConfig:
     """What must differ within a group: env return before penalties, or success (the paper's formula)."""
     tolerance: float = 1e-6
     """Largest spread of the metric that still counts as uniform."""
+    oversample: float = 1.0
+    """Groups played in a try, as a multiple of `rollout.groups`; more than 1 needs fewer, larger tries."""
     max_tries: int = 3
     """Rollouts per training step at most; the last one is backfilled with its own uniform groups."""
     cold_start_steps: int = 0

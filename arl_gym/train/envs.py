@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from arl_gym.agents.types import Episode
-from arl_gym.envs import ENVS
+from arl_gym.errors import ConfigError
 from arl_gym.make import make_chat_vec
 from arl_gym.rng import Rng
 from arl_gym.train.config import RunConfig
@@ -25,14 +25,6 @@ def chat_kwargs(cfg: RunConfig) -> dict[str, Any]:
     }
 
 
-def response_format(cfg: RunConfig) -> str:
-    """Return the response format in force."""
-    if cfg.env.format != "default":
-        return cfg.env.format
-    entry = ENVS.get(cfg.env.id)
-    return entry.format if entry else "strict"
-
-
 def make_vec(cfg: RunConfig, *, split: str, num_envs: int, expert: bool = False) -> TextVectorEnv:
     """Make `num_envs` chat environments of one split."""
     return make_chat_vec(
@@ -46,14 +38,27 @@ def make_vec(cfg: RunConfig, *, split: str, num_envs: int, expert: bool = False)
     )
 
 
+def groups_per_try(cfg: RunConfig, *, step: int) -> int:
+    """Return how many groups one rollout plays: more than a step wants only where the filter is active.
+
+    Raises:
+        ConfigError: If that are fewer than a training step wants.
+    """
+    if cfg.filter.oversample < 1:
+        raise ConfigError(f"filter.oversample must be at least 1, got {cfg.filter.oversample}")
+    active = cfg.filter.enable and step > cfg.filter.cold_start_steps
+    return round(cfg.rollout.groups * cfg.filter.oversample) if active else cfg.rollout.groups
+
+
 def training_episodes(cfg: RunConfig, task_ids: Sequence[str], *, step: int, attempt: int) -> list[Episode]:
-    """Return the episodes of one rollout: `groups` tasks, `group_size` copies each.
+    """Return the episodes of one rollout: `groups_per_try` tasks, `group_size` copies each.
 
     The tasks are a pure function of (seed, step, try, index); group numbers are unique within a step.
     """
     episodes = []
-    for index in range(cfg.rollout.groups):
+    groups = groups_per_try(cfg, step=step)
+    for index in range(groups):
         task = task_ids[Rng("train", cfg.seed, step, attempt, index).below(len(task_ids))]
-        group = attempt * cfg.rollout.groups + index
+        group = attempt * groups + index
         episodes += [Episode(task_id=task, group=group, copy=c) for c in range(cfg.rollout.group_size)]
     return episodes

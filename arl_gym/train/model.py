@@ -19,6 +19,7 @@ from transformers import (
     Qwen3Config,
     Qwen3ForCausalLM,
 )
+from transformers.utils.logging import disable_progress_bar
 
 from arl_gym.errors import ArlGymError, ConfigError
 
@@ -89,6 +90,7 @@ def load_model(
     Raises:
         ConfigError: If the folder has no config, no weights or no tokenizer.
     """
+    disable_progress_bar()  # type: ignore[no-untyped-call]  # two bars for one file, in the middle of our own lines
     if path == "tiny":
         tokenizer = tiny_tokenizer()
         return tiny_model(tokenizer, seed=seed).to(getattr(torch, dtype)), tokenizer

@@ -22,7 +22,7 @@ from arl_gym.train.batch import Batch, pack
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import RunConfig
 from arl_gym.train.engine import Engine
-from arl_gym.train.envs import chat_kwargs, make_vec, training_episodes
+from arl_gym.train.envs import chat_kwargs, groups_per_try, make_vec, training_episodes
 from arl_gym.train.filtering import CollectStats, collect_groups
 from arl_gym.train.loss import check_loss
 from arl_gym.train.metrics import MetricsWriter, summarise
@@ -73,7 +73,8 @@ class Trainer:
         temperature = cfg.rollout.temperature
         self.engine = Engine(self.model, cfg.optim, temperature=temperature, reference=cfg.loss.kl_coef > 0)
         self.policy = make_policy(cfg, self.model, self.codec, temperature=temperature)
-        self.vec = make_vec(cfg, split="train", num_envs=cfg.rollout.groups * cfg.rollout.group_size)
+        groups = groups_per_try(cfg, step=cfg.steps)
+        self.vec = make_vec(cfg, split="train", num_envs=groups * cfg.rollout.group_size)
         self.task_ids = self.vec.call(0, "task_ids")
         self.folder = open_run_dir(cfg)  # last: a bad setting leaves nothing behind
 

@@ -152,6 +152,18 @@ def test_the_task_stream_is_a_pure_function_of_seed_step_try_and_index():
     assert [e.task_id for e in more][:6] == [e.task_id for e in first]
 
 
+def test_oversampling_plays_more_groups_only_where_the_filter_is_active():
+    def groups(step, **dials):
+        cfg = resolve(values("x", filter={"oversample": 2.5, "cold_start_steps": 3, **dials}))
+        return {e.group for e in training_episodes(cfg, ["a", "b"], step=step, attempt=1)}
+
+    assert groups(3) == {2, 3}
+    assert groups(4) == {5, 6, 7, 8, 9}
+    assert groups(4, enable=False) == {2, 3}
+    with pytest.raises(ConfigError, match="oversample"):
+        groups(4, oversample=0.5)
+
+
 def test_bad_settings_are_refused_before_anything_is_written(tmp_path):
     run = tmp_path / "run"
     with pytest.raises(ConfigError, match="dual_clip_c"):

@@ -33,7 +33,8 @@ def load_levels(levels: Source | Sequence[Source]) -> dict[str, Level]:
     """Return levels by id: `<file stem>:<index>` from files, `level:<index>` from strings; 0-based.
 
     Args:
-        levels: A path (a file, or a folder of .txt and .xsb files), a level as text, or a list of these.
+        levels: A path (a file, or a folder with .txt and .xsb files at any depth), a level as text, or a list
+            of these.
 
     Raises:
         DataError: If a file is missing, empty or malformed, or a level is impossible at a glance.
@@ -64,9 +65,9 @@ def _is_text(source: str) -> bool:
 
 def _load_path(path: Path) -> dict[str, Level]:
     if path.is_dir():
-        files = sorted(p for p in path.iterdir() if p.suffix in _SUFFIXES)
+        files = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES)
         if not files:
-            raise DataError(f"{path}: expected .txt or .xsb files in the folder, found none")
+            raise DataError(f"{path}: expected .txt or .xsb files in the folder or below it, found none")
     else:
         files = [path]
     found: dict[str, Level] = {}
