@@ -86,12 +86,12 @@ def _say(text: str) -> None:
 
 def step_line(step: int, total: int, row: Mapping[str, float]) -> None:
     """Print the line of one training step."""
-    if "rollout/return_mean" not in row:
+    if row.get("optim/skipped_batches"):
         _say(f"step {step}/{total}  skipped: no group carries a signal")
         return
     _say(
-        f"step {step}/{total}  return {row['rollout/return_mean']:.2f}  "
-        f"success {row['rollout/success_rate']:.2f}  valid {row['rollout/format_valid_frac']:.2f}  "
+        f"step {step}/{total}  return {row['rollout/played_return_mean']:.2f}  "
+        f"success {row['rollout/played_success_rate']:.2f}  valid {row['rollout/format_valid_frac']:.2f}  "
         f"tries {row['rollout/tries']:.0f}  clipped {row.get('loss/clip_frac', 0):.2f}  "
         f"grad {row.get('optim/grad_norm', 0):.2f}"
     )

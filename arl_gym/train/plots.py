@@ -3,7 +3,7 @@
 No pyplot and no global state. The same rows give the same bytes; text stays text. Axes and letters are drawn
 in `currentColor`, so that a page's light or dark scheme applies to a chart put into it.
 
-    svg = curves({"SAMPO": read_metrics(run_dir / "metrics.jsonl")})["rollout/success_rate"]
+    svg = curves({"SAMPO": read_metrics(run_dir / "metrics.jsonl")})["rollout/played_success_rate"]
 """
 
 import io
@@ -39,9 +39,11 @@ class Chart:
 
 
 CHARTS: dict[str, Chart] = {
-    "rollout/success_rate": Chart(title="Success in training", unit="share of episodes", from_zero=True),
+    "rollout/played_success_rate": Chart(
+        title="Success in training", unit="share of episodes", from_zero=True
+    ),
     "eval/success_rate": Chart(title="Success in evaluation", unit="share of tasks", from_zero=True),
-    "rollout/return_mean": Chart(title="Return before penalties", unit="mean per episode"),
+    "rollout/played_return_mean": Chart(title="Return before penalties", unit="mean per episode"),
     "rollout/format_valid_frac": Chart(title="Valid format", unit="share of turns"),
     "loss/approx_kl": Chart(title="KL to the sampling policy", unit="nats per token"),
     "loss/kl": Chart(title="KL to the reference model", unit="nats per token"),

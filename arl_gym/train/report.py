@@ -242,7 +242,7 @@ def _verdict(result: Result | None, rows: Sequence[Row]) -> str:
         return (
             f"{row.name} solves {row.greedy.rate:.2f} {_range(row.greedy)} of {_tasks(result, row)} greedily."
         )
-    rates = [v for row in rows if (v := row.get("rollout/success_rate")) is not None]
+    rates = [v for row in rows if (v := row.get("rollout/played_success_rate")) is not None]
     if rates:
         k = min(5, len(rates))
         first, last = math.fsum(rates[:k]) / k, math.fsum(rates[-k:]) / k

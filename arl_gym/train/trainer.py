@@ -107,18 +107,24 @@ class Trainer:
     def collect(self, step: int, watch: Stopwatch) -> tuple[list[Trajectory], dict[str, float]]:
         """Play groups until enough of them carry signal."""
         cfg, stats = self.cfg, RolloutStats()
+        played: list[Trajectory] = []
 
         def play(attempt: int) -> list[Trajectory]:
             episodes = training_episodes(cfg, self.task_ids, step=step, attempt=attempt)
-            return rollout(
+            got = rollout(
                 self.vec, self.policy, episodes, env_id=cfg.env.id, seed=cfg.seed, step=step, stats=stats
             )
+            played.extend(got)
+            return got
 
         with watch("time/rollout_s"):
             kept = collect_groups(play, cfg.filter, n_groups=cfg.rollout.groups, step=step)
         watch.seconds["time/env_us_per_turn"] = stats.env_us_per_turn
         trajectories = [t for group in kept.groups for t in group]
-        return trajectories, summarise(trajectories) | _filter_metrics(kept.stats)
+        # The filter prefers some tasks to others: what was kept does not say how good the policy is.
+        raw = {key: summarise(played)[key] for key in ("rollout/success_rate", "rollout/return_mean")}
+        row = summarise(trajectories) | {k.replace("/", "/played_"): v for k, v in raw.items()}
+        return trajectories, row | _filter_metrics(kept.stats)
 
     def learn(self, trajectories: Sequence[Trajectory], watch: Stopwatch) -> dict[str, float]:
         """Update the model on trajectories; a batch without a trainable token is skipped and counted."""

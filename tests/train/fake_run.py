@@ -69,8 +69,8 @@ def metric_rows(steps, lift=0.2):
         done = step / steps
         row = {
             "step": step,
-            "rollout/success_rate": 0.33 + lift * done + 0.05 * wave(step, 1),
-            "rollout/return_mean": 2.4 + 2.5 * done + 0.5 * wave(step, 2),
+            "rollout/played_success_rate": 0.33 + lift * done + 0.05 * wave(step, 1),
+            "rollout/played_return_mean": 2.4 + 2.5 * done + 0.5 * wave(step, 2),
             "rollout/format_valid_frac": 0.97 + 0.02 * done + 0.01 * wave(step, 3),
             "rollout/tries": 1 + (step % 7 == 0),
             "rollout/groups_signal": 12,
@@ -135,7 +135,7 @@ def make_run(folder: Path, *, steps=12, lift=0.2, whole=False) -> Path:
     (folder / "config.toml").write_text(CONFIG)
     (folder / "result.json").write_text(json.dumps(result()))
     rows = metric_rows(steps, lift)
-    kept = ("step", "rollout/success_rate", "time/rollout_s")
+    kept = ("step", "rollout/played_success_rate", "time/rollout_s")
     write_rows(folder / "metrics.jsonl", rows if whole else [{key: row[key] for key in kept} for row in rows])
     write_episodes(folder / "trajectories" / "step-000120.jsonl.gz", [episode(False), episode(True)])
     if whole:

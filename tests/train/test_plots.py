@@ -32,7 +32,7 @@ BLUE, VERMILION = "#0072b2", "#d55e00"
 
 
 def test_a_chart_names_its_metric_and_unit_in_real_text():
-    svg = curves({"a": rows("rollout/success_rate", [0.1, 0.2])})["rollout/success_rate"]
+    svg = curves({"a": rows("rollout/played_success_rate", [0.1, 0.2])})["rollout/played_success_rate"]
     assert {"Success in training", "share of episodes", "step"} <= set(texts(svg))
 
 
@@ -162,4 +162,4 @@ def test_a_description_gives_first_and_last_value_of_every_run():
 
 
 def test_the_default_curves_cover_what_every_run_writes():
-    assert {"rollout/success_rate", "loss/approx_kl", "loss/kl", "optim/grad_norm"} <= set(CURVES)
+    assert {"rollout/played_success_rate", "loss/approx_kl", "loss/kl", "optim/grad_norm"} <= set(CURVES)

@@ -104,7 +104,8 @@ def test_without_differences_the_verdict_is_the_agents_own_rate(run):
 def test_without_a_result_the_verdict_says_what_training_shows(run):
     (run / "result.json").unlink()
     write_rows(
-        run / "metrics.jsonl", [{"step": s, "rollout/success_rate": r} for s, r in ((1, 0.25), (2, 0.75))]
+        run / "metrics.jsonl",
+        [{"step": s, "rollout/played_success_rate": r} for s, r in ((1, 0.25), (2, 0.75))],
     )
     assert (
         "Success on the training tasks went from 0.50 to 0.50 in 2 steps (means of the first and last 2); "
@@ -253,7 +254,9 @@ def test_without_matplotlib_only_the_curves_are_missing(run, monkeypatch):
 
 def test_long_runs_are_smoothed_and_the_page_says_so(run):
     assert "mean of the last" not in page(run).text
-    write_rows(run / "metrics.jsonl", [{"step": s, "rollout/success_rate": s / 60} for s in range(1, 61)])
+    write_rows(
+        run / "metrics.jsonl", [{"step": s, "rollout/played_success_rate": s / 60} for s in range(1, 61)]
+    )
     assert "Bold: mean of the last 3 steps." in page(run).text
 
 
