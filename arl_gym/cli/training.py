@@ -18,7 +18,7 @@ from rich.table import Table
 
 from arl_gym.agents.records import write_trajectories
 from arl_gym.assets import assets_root
-from arl_gym.cli.options import parser
+from arl_gym.cli.options import key_value, parser
 from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.train.config import RunConfig, from_mapping, load_toml, to_mapping
 from arl_gym.train.methods import method_settings, method_table, resolve
@@ -58,6 +58,7 @@ def read_config(
     plain.add_argument("--config", default=default)
     plain.add_argument("--method")
     plain.add_argument("--model")
+    plain.add_argument("--env", action="append", type=key_value, default=[])
     plain.add_argument("--dry-run", action="store_true")
     extra(plain)
     known, rest = plain.parse_known_args(args)
@@ -67,8 +68,11 @@ def read_config(
         cfg = from_mapping(RunConfig, chosen, f"method {known.method}", base=cfg)
     if known.model:
         cfg = dataclasses.replace(cfg, model=dataclasses.replace(cfg.model, path=known.model))
+    kwargs = {**cfg.env.kwargs, **dict(known.env)}
+    cfg = dataclasses.replace(cfg, env=dataclasses.replace(cfg.env, kwargs=kwargs))
     flags = " ".join(a.option_strings[0] for a in plain._actions)
-    about = f"{description}\n\nBeside the settings below: {flags}. --config takes a preset or a TOML file."
+    about = f"{description}\n\nBeside the settings below: {flags}. --config takes a preset or a TOML "
+    about += "file; --env KEY=VALUE sets a keyword argument of the environment and may be repeated."
     return tyro.cli(RunConfig, prog=f"arl-gym {command}", description=about, args=rest, default=cfg), known
 
 
@@ -187,9 +191,11 @@ def collect(args: list[str]) -> int:
 
     def more(p: argparse.ArgumentParser) -> None:
         p.add_argument("--split", default="train")
-        p.add_argument("--out", required=True)
+        p.add_argument("--out")
 
     cfg, known = read_config("collect", "Record the expert's episodes.", args, extra=more)
+    if known.out is None:  # not `required`: --help must work without it
+        parser("collect", "").error("--out FILE.jsonl.gz is needed")
     from arl_gym.train.bc import collect as run
 
     trajectories = run(cfg, split=known.split, episodes=cfg.clone.episodes)

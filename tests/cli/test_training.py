@@ -49,6 +49,11 @@ def test_env_kwargs_survive_the_command_line():
     assert config("--config", "sokoban-tiny").env.kwargs == {"text_format": "inner"}
 
 
+def test_env_options_add_to_the_kwargs_of_the_file():
+    cfg = config("--config", "sokoban-tiny", "--env", "num_boxes=2", "--env", "dim_room=[7, 7]")
+    assert cfg.env.kwargs == {"text_format": "inner", "num_boxes": 2, "dim_room": [7, 7]}
+
+
 def test_an_unknown_preset_names_the_nearest():
     with pytest.raises(UnknownNameError, match="did you mean 'sokoban-tiny'"):
         preset("sokoban-tinny")
@@ -63,6 +68,7 @@ def test_an_unknown_preset_names_the_nearest():
         (["train", "--loss.clip-lo", "1"], 2, "clip-lo"),
         (["train", "--steps", "many"], 2, "many"),
         (["tiny-model"], 2, "folder"),
+        (["collect"], 2, "--out"),
         (["show", "nothing"], 1, "no run folder"),
         (["plot", "nothing"], 1, "no run folder"),
     ],
