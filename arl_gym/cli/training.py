@@ -8,7 +8,8 @@ import dataclasses
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +19,11 @@ from rich.table import Table
 
 from arl_gym.agents.records import write_trajectories
 from arl_gym.assets import assets_root
-from arl_gym.cli.options import key_value, parser
+from arl_gym.cli.options import key_value, parser, progress_bar
 from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.train.config import RunConfig, from_mapping, load_toml, to_mapping
 from arl_gym.train.methods import method_settings, method_table, resolve
-from arl_gym.train.metrics import read_metrics
+from arl_gym.train.metrics import Progress, read_metrics
 from arl_gym.train.report import compare_report, write_report
 
 if TYPE_CHECKING:
@@ -88,6 +89,22 @@ def _say(text: str) -> None:
     print(text, flush=True)
 
 
+@contextmanager
+def _following(what: str, *, every: int = 1) -> Iterator[Progress]:
+    """Give a function that moves a bar on a terminal, and prints a line every so many training steps."""
+    with progress_bar(what) as bar:
+
+        def follow(step: int, total: int, row: Mapping[str, float]) -> None:
+            if bar is not None:
+                bar(step, total)
+            if "clone/val_loss" in row:
+                _say(f"step {step}/{total}  validation loss {row['clone/val_loss']:.4f}")
+            elif "clone/train_loss" not in row and (step % every == 0 or step == total):
+                step_line(step, total, row)
+
+        yield follow
+
+
 def step_line(step: int, total: int, row: Mapping[str, float]) -> None:
     """Print the line of one training step."""
     if row.get("optim/skipped_batches"):
@@ -124,11 +141,8 @@ def demo(args: list[str]) -> int:
         return _print_config(cfg)
     from arl_gym.train.demo import run_demo
 
-    def progress(step: int, total: int, row: Mapping[str, float]) -> None:
-        if step % 10 == 0 or step == total:
-            step_line(step, total, row)
-
-    arms = run_demo(cfg, episodes=known.episodes, compare=known.compare, say=_say, progress=progress)
+    with _following("demo", every=10) as progress:
+        arms = run_demo(cfg, episodes=known.episodes, compare=known.compare, say=_say, progress=progress)
     _print_result(arms)
     _say(f"report: {Path(cfg.run_dir) / 'report.html'}")
     return 0
@@ -167,7 +181,8 @@ def train(args: list[str]) -> int:
         return _print_config(cfg)
     from arl_gym.train.trainer import train as run
 
-    folder = run(cfg, progress=step_line)
+    with _following("training") as progress:
+        folder = run(cfg, progress=progress)
     _say(f"model: {folder}\nreport: {write_report(Path(cfg.run_dir))}")
     return 0
 
@@ -180,7 +195,8 @@ def bc(args: list[str]) -> int:
         return _print_config(cfg)
     from arl_gym.train.bc import clone_run
 
-    result = clone_run(cfg)
+    with _following("cloning") as progress:
+        result = clone_run(cfg, progress=progress)
     _say(f"{result.steps} steps, best validation loss {result.best_val_loss:.4f} at step {result.best_step}")
     _say(f"model: {Path(cfg.run_dir) / 'model'}")
     return 0

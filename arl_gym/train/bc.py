@@ -22,7 +22,7 @@ from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import CloneConfig, RunConfig
 from arl_gym.train.engine import Engine
 from arl_gym.train.envs import make_vec
-from arl_gym.train.metrics import MetricsWriter
+from arl_gym.train.metrics import MetricsWriter, Progress
 from arl_gym.train.model import load_model, save_model
 from arl_gym.train.run_dir import check_run_dir, open_run_dir
 
@@ -119,6 +119,7 @@ def clone(
     keep: Callable[[], None],
     metrics: MetricsWriter,
     max_s: float | None = None,
+    progress: Progress | None = None,
 ) -> CloneResult:
     """Fit the demonstrations until the validation loss stops improving, `cfg.steps` or `max_s`.
 
@@ -132,6 +133,7 @@ def clone(
         keep: Called whenever the validation loss is the best so far.
         metrics: Gets a row per optimiser step.
         max_s: Wall time limit in seconds; with it neither `cfg.steps` nor `cfg.patience` ends the fit.
+        progress: Called after every step; with `max_s` it counts seconds instead of steps.
 
     Returns:
         What happened; the weights in `engine` are the last ones, not the best.
@@ -153,6 +155,9 @@ def clone(
             else:
                 stale += 1
         metrics.write(step, row)
+        if progress is not None:
+            done = (step, cfg.steps) if max_s is None else (int(time.monotonic() - start), int(max_s))
+            progress(*done, row)
     return CloneResult(steps=step, best_step=best_step, best_val_loss=best, seconds=time.monotonic() - start)
 
 
@@ -188,12 +193,13 @@ def validation_loss(engine: Engine, batch: Batch, *, micro_tokens: int) -> float
     return -total / int(batch.action_mask.sum())
 
 
-def clone_run(cfg: RunConfig, *, max_s: float | None = None) -> CloneResult:
+def clone_run(cfg: RunConfig, *, max_s: float | None = None, progress: Progress | None = None) -> CloneResult:
     """Collect demonstrations, clone them into the model of `cfg`, and save the best model in the run folder.
 
     Args:
         cfg: The run; `cfg.run_dir` gets `config.toml`, `clone.jsonl` and `model/`.
         max_s: See `clone`.
+        progress: See `clone`.
 
     Raises:
         ConfigError: If the configuration cannot be run.
@@ -221,4 +227,5 @@ def clone_run(cfg: RunConfig, *, max_s: float | None = None) -> CloneResult:
             keep=lambda: save_model(folder / "model", model, tokenizer, replace=True),
             metrics=metrics,
             max_s=max_s,
+            progress=progress,
         )

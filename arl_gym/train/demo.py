@@ -18,10 +18,11 @@ from arl_gym.train.bc import clone_run
 from arl_gym.train.config import RunConfig, from_mapping
 from arl_gym.train.files import write_atomically
 from arl_gym.train.methods import method_settings
+from arl_gym.train.metrics import Progress
 from arl_gym.train.policies.hf import load_policy
 from arl_gym.train.report import write_report
 from arl_gym.train.run_dir import open_run_dir
-from arl_gym.train.trainer import Progress, evaluate_policy, train
+from arl_gym.train.trainer import evaluate_policy, train
 
 Say = Callable[[str], None]
 
@@ -59,7 +60,7 @@ def run_demo(
         episodes: Test tasks.
         compare: Further methods, each trained from the same start for the same time.
         say: Gets a line per stage.
-        progress: Of the training loops.
+        progress: Of the cloning and training loops.
     """
     root = open_run_dir(cfg)
     start = str(root / "bc" / "model")
@@ -74,7 +75,7 @@ def run_demo(
     arms = [Arm(name="random", greedy=None, sampled=_evaluated(cfg, "random", episodes), seconds=0.0)]
 
     say(f"cloning {cfg.clone.episodes} expert episodes")
-    cloned = clone_run(_in(cfg, root / "bc"))
+    cloned = clone_run(_in(cfg, root / "bc"), progress=progress)
     arms.append(tested("BC", start, cloned.seconds))
 
     began = time.monotonic()
@@ -84,7 +85,7 @@ def run_demo(
     arms.append(tested(cfg.method, str(trained), seconds))
 
     say(f"cloning continued for the same {seconds:.0f} s")
-    longer = clone_run(_in(cfg, root / "bc_continued", model=start), max_s=seconds)
+    longer = clone_run(_in(cfg, root / "bc_continued", model=start), max_s=seconds, progress=progress)
     arms.append(tested("BC continued", str(root / "bc_continued" / "model"), longer.seconds))
 
     for method in compare:

@@ -12,7 +12,7 @@ import json
 import math
 import numbers
 import statistics
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, SupportsFloat
@@ -20,6 +20,9 @@ from typing import Self, SupportsFloat
 from arl_gym.agents.types import Trajectory
 from arl_gym.errors import ArlGymError, DataError
 from arl_gym.train.files import write_atomically
+
+Progress = Callable[[int, int, Mapping[str, float]], None]
+"""Called after every step of a loop with (step, steps in all, the metrics of the step)."""
 
 Row = dict[str, float | None]
 """One line: "step" and the metrics of that step. None stands for a number that was not finite."""

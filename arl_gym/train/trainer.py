@@ -5,7 +5,7 @@
 
 import dataclasses
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,12 +25,10 @@ from arl_gym.train.engine import Engine
 from arl_gym.train.envs import chat_kwargs, groups_per_try, make_vec, training_episodes
 from arl_gym.train.filtering import CollectStats, collect_groups
 from arl_gym.train.loss import check_loss
-from arl_gym.train.metrics import MetricsWriter, summarise
+from arl_gym.train.metrics import MetricsWriter, Progress, summarise
 from arl_gym.train.model import load_model, save_model
 from arl_gym.train.policies.hf import HFPolicy
 from arl_gym.train.run_dir import check_run_dir, open_run_dir
-
-Progress = Callable[[int, int, Mapping[str, float]], None]
 
 
 @dataclass(slots=True)

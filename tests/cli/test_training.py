@@ -1,4 +1,9 @@
+import json
+import os
 import re
+import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -112,6 +117,29 @@ def test_a_model_is_made_cloned_trained_evaluated_and_shown(tmp_path, capsys):
     assert "success rate" in capsys.readouterr().out
     assert main(["train", *TINY, "--run-dir", trained]) == 1
     assert "not empty" in capsys.readouterr().err
+
+
+def test_ctrl_c_ends_a_run_with_one_line_even_without_a_writable_home(tmp_path):
+    env = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")} | {"HOME": "/proc/no-home"}
+    many = [*TINY, "--steps", "100000", "--run-dir", str(tmp_path / "run")]
+    with subprocess.Popen(
+        [sys.executable, "-m", "arl_gym.cli", "train", *many],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=env,
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline().startswith("step 1/100000")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert err.splitlines()[-1] == "arl-gym: interrupted"
+    assert "Traceback" not in err
+    rows = (tmp_path / "run" / "metrics.jsonl").read_text()
+    assert json.loads(rows.splitlines()[0])["step"] == 1
+    assert not (tmp_path / "run" / "model").exists()
 
 
 def test_demonstrations_are_recorded(tmp_path):
