@@ -28,7 +28,7 @@ def run(args: list[str]) -> int:
 
 
 def _make(env_id: str, kwargs: dict[str, Any]) -> gym.Env[Any, Any]:
-    # Observations that are arrays are shown by the env's own text rendering, where it has one.
+    # A person sees the env's own text rendering, where it has one: observations are laid out for models.
     entry = gym.spec(env_id).entry_point
     creator = load_env_creator(entry) if isinstance(entry, str) else entry
     modes = getattr(creator, "metadata", {}).get("render_modes", [])
@@ -53,8 +53,7 @@ def _play(env: gym.Env[Any, Any], observation: Any, info: dict[str, Any]) -> Non
 
 
 def _show(env: gym.Env[Any, Any], observation: Any, info: dict[str, Any]) -> None:
-    drawn = env.render() if not isinstance(observation, str) and env.render_mode == "ansi" else observation
-    print(drawn)
+    print(env.render() if env.render_mode == "ansi" else observation)
     actions = info.get("admissible_actions", [])
     if actions:
         more = f", … ({len(actions)})" if len(actions) > _MANY_ACTIONS else ""

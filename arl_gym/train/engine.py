@@ -14,7 +14,6 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch._C._distributed_c10d import HashStore
 from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel
 
@@ -115,7 +114,8 @@ def _start_distributed() -> None:
     os.environ.setdefault("LOCAL_RANK", "0")  # DeepSpeed insists on the launcher's variable
     if not dist.is_initialized():
         backend = "nccl" if torch.cuda.is_available() else "gloo"
-        dist.init_process_group(backend, store=HashStore(), rank=0, world_size=1)
+        store = dist.HashStore()  # type: ignore[attr-defined]  # public, but missing from its __all__
+        dist.init_process_group(backend, store=store, rank=0, world_size=1)
 
 
 class Engine:
