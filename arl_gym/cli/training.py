@@ -122,8 +122,13 @@ def _print_config(cfg: RunConfig) -> int:
     import tomli_w
 
     _say(tomli_w.dumps(to_mapping(cfg)).rstrip())
-    turns = cfg.rollout.groups * cfg.rollout.group_size
-    _say(f"# a rollout: {cfg.rollout.groups} groups x {cfg.rollout.group_size} = {turns} episodes a try")
+    from arl_gym.train.envs import groups_per_try
+
+    groups, size = groups_per_try(cfg, step=cfg.steps), cfg.rollout.group_size
+    wanted = cfg.rollout.groups
+    _say(
+        f"# a try plays {groups} groups x {size} = {groups * size} episodes; a step trains on {wanted} groups"
+    )
     return 0
 
 

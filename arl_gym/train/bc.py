@@ -121,7 +121,7 @@ def clone(
     max_s: float | None = None,
     progress: Progress | None = None,
 ) -> CloneResult:
-    """Fit the demonstrations until the validation loss stops improving, `cfg.steps` or `max_s`.
+    """Fit the demonstrations until the validation loss is low enough or stops improving, or `cfg.steps`.
 
     Args:
         engine: Whose weights are fitted.
@@ -132,7 +132,7 @@ def clone(
         micro_tokens: Padded tokens per forward pass at most.
         keep: Called whenever the validation loss is the best so far.
         metrics: Gets a row per optimiser step.
-        max_s: Wall time limit in seconds; with it neither `cfg.steps` nor `cfg.patience` ends the fit.
+        max_s: Wall time limit in seconds, instead of the ends that `cfg` names.
         progress: Called after every step; with `max_s` it counts seconds instead of steps.
 
     Returns:
@@ -142,7 +142,7 @@ def clone(
     for rows in _batches(len(demonstrations.ids), cfg.batch_rows, seed):
         if max_s is not None and time.monotonic() - start >= max_s:
             break
-        if max_s is None and (step >= cfg.steps or stale >= cfg.patience):
+        if max_s is None and (step >= cfg.steps or stale >= cfg.patience or best <= cfg.stop_loss):
             break
         step += 1
         stats = _fit(engine, demonstrations, rows, lr=cfg.lr, micro_tokens=micro_tokens)

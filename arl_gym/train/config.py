@@ -170,6 +170,9 @@ class CloneConfig:
     """Optimiser steps between two looks at the validation loss."""
     patience: int = 3
     """Looks without a better validation loss before cloning stops."""
+    stop_loss: float = 0.0
+    """Cloning stops at the first look with a validation loss (nats per token) at or below this: a start that
+    leaves room for reinforcement learning, alike for every seed. 0 never stops it."""
 
 
 @dataclass(frozen=True, kw_only=True)
