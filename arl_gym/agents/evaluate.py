@@ -18,9 +18,11 @@ from typing import Any, Literal
 from arl_gym.agents.policies import ExpertPolicy, RandomPolicy, respond_in
 from arl_gym.agents.records import write_trajectories
 from arl_gym.agents.rollout import Progress, RolloutStats, rollout
+from arl_gym.agents.tasks import split_kwargs
+from arl_gym.agents.tasks import task_ids as all_task_ids
 from arl_gym.agents.types import Episode, Policy, Trajectory
 from arl_gym.errors import ConfigError, UnknownNameError
-from arl_gym.make import make_chat_env, make_chat_vec
+from arl_gym.make import make_chat_vec
 from arl_gym.rng import derive, digest
 
 Interval = tuple[float, float]
@@ -100,15 +102,17 @@ def evaluate(
         policy = named_policy(policy, env, seed=seed, format=chat_kwargs.get("format", "default"))
     if isinstance(policy, ExpertPolicy):
         chat_kwargs["expert"] = True
-    if task_ids is None:
-        task_ids = first_task_ids(env, split, episodes, **chat_kwargs)
-    if not task_ids or num_envs < 1:
+    wanted = episodes if task_ids is None else len(task_ids)
+    if wanted < 1 or num_envs < 1:
         raise ConfigError(
-            f"evaluate needs at least one task and one env, got {len(task_ids)} tasks of split {split!r}, "
+            f"evaluate needs at least one task and one env, got {wanted} tasks of split {split!r}, "
             f"num_envs={num_envs}"
         )
-    vec = make_chat_vec(env, min(num_envs, len(task_ids)), workers=workers, split=split, **chat_kwargs)
+    chat_kwargs |= split_kwargs(env, split)
+    vec = make_chat_vec(env, min(num_envs, wanted), workers=workers, **chat_kwargs)
     try:
+        if task_ids is None:
+            task_ids = list(islice(all_task_ids(vec, split), episodes))
         trajectories = rollout(
             vec,
             policy,
@@ -137,16 +141,6 @@ def named_policy(name: str, env: str, *, seed: int, format: str = "default") -> 
     if name == "expert":
         return ExpertPolicy(respond_in(format, env))
     raise UnknownNameError("policy", name, ["random", "expert"], "evaluate")
-
-
-def first_task_ids(env: str, split: str, n: int, **chat_kwargs: Any) -> list[str]:
-    """Return the first `n` task ids of a split, or all of them if it has fewer."""
-    chat_kwargs.pop("step_timeout_s", None)  # of the vector env, not of one env
-    one = make_chat_env(env, split=split, **chat_kwargs)
-    try:
-        return list(islice(one.get_wrapper_attr("task_ids")(split), max(n, 0)))
-    finally:
-        one.close()
 
 
 def summarise(trajectories: Sequence[Trajectory], *, split: str) -> EvalResult:

@@ -78,8 +78,8 @@ def rollout(
         if queue:
             key, episode = queue.popleft()
             acting[slot] = _Player(key=key, episode=episode, slot=slot)
-            # Copies of a task get equal seeds: a third-party env may draw its first observation from it.
-            env_seed = derive("env", seed, episode.task_id) >> 33
+            # An env without task ids draws its task from the seed: equal for copies, in every run.
+            env_seed = derive("env", episode.task_id) >> 33
             vec.send_reset(slot, seed=env_seed, options={"task_id": episode.task_id})
 
     def finish(player: _Player, stop: Stop) -> None:

@@ -16,7 +16,7 @@ def run(args: list[str]) -> int:
     """Evaluate and print a table."""
     options = _options(args)
     kwargs = env_kwargs(options)
-    split = kwargs.pop("split")
+    kwargs.pop("split", None)  # has its own parameter
     chat = {key: getattr(options, key) for key in ("window", "format", "prompt", "step_timeout_s")}
     stats = RolloutStats()
     policy = _policy(options)
@@ -24,7 +24,7 @@ def run(args: list[str]) -> int:
         result = evaluate(
             policy,
             options.id,
-            split=split,
+            split=options.split,
             episodes=options.episodes,
             seed=options.seed,
             num_envs=options.num_envs,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from arl_gym.agents.tasks import split_kwargs
 from arl_gym.core import SPLITS
 from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.make import env_parameters, find_spec
@@ -78,7 +79,7 @@ def literal(text: str) -> Any:
 
 
 def env_kwargs(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the environment's keyword arguments, its split among them.
+    """Return the environment's keyword arguments, its split among them where it knows splits.
 
     Raises:
         UnknownNameError: If the environment does not take one of them.
@@ -88,7 +89,7 @@ def env_kwargs(args: argparse.Namespace) -> dict[str, Any]:
         if key == "split" or (known is not None and key not in known):
             own = (known or set()) - {"split", "render_mode"}
             raise UnknownNameError("--env key", key, own, f"{args.id} (the split has its own option)")
-    return {"split": args.split, **dict(args.env)}
+    return {**split_kwargs(args.id, args.split), **dict(args.env)}
 
 
 @contextmanager

@@ -14,6 +14,7 @@ import torch
 
 from arl_gym.agents.policies import ExpertPolicy, respond_in
 from arl_gym.agents.rollout import rollout
+from arl_gym.agents.tasks import task_ids
 from arl_gym.agents.types import Episode, Trajectory, Turn
 from arl_gym.errors import ConfigError
 from arl_gym.rng import Rng
@@ -63,7 +64,7 @@ def collect(cfg: RunConfig, *, split: str, episodes: int, prefill: str = "") -> 
 
     vec = make_vec(cfg, split=split, num_envs=min(64, episodes), expert=True)
     try:
-        ids = vec.call(0, "task_ids")
+        ids = task_ids(vec, split)
         rng = Rng("demonstrations", cfg.seed, split)
         tasks = [Episode(task_id=ids[rng.below(len(ids))], group=i) for i in range(episodes)]
         played = rollout(vec, ExpertPolicy(respond), tasks, env_id=cfg.env.id, seed=cfg.seed)

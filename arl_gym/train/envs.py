@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from arl_gym.agents.tasks import split_kwargs
 from arl_gym.agents.types import Episode
 from arl_gym.errors import ConfigError
 from arl_gym.make import make_chat_vec
@@ -32,8 +33,8 @@ def make_vec(cfg: RunConfig, *, split: str, num_envs: int, expert: bool = False)
         num_envs,
         workers=cfg.env.workers,
         step_timeout_s=cfg.env.step_timeout_s,
-        split=split,
         expert=expert,
+        **split_kwargs(cfg.env.id, split),
         **chat_kwargs(cfg),
     )
 

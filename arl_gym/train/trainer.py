@@ -16,6 +16,7 @@ import numpy as np
 from arl_gym.agents.evaluate import EvalResult, evaluate
 from arl_gym.agents.records import write_trajectories
 from arl_gym.agents.rollout import RolloutStats, rollout
+from arl_gym.agents.tasks import task_ids
 from arl_gym.agents.types import Policy, Trajectory
 from arl_gym.train.advantages import turn_advantages
 from arl_gym.train.batch import Batch, pack
@@ -73,7 +74,7 @@ class Trainer:
         self.policy = make_policy(cfg, self.model, self.codec, temperature=temperature)
         groups = groups_per_try(cfg, step=cfg.steps)
         self.vec = make_vec(cfg, split="train", num_envs=groups * cfg.rollout.group_size)
-        self.task_ids = self.vec.call(0, "task_ids")
+        self.task_ids = task_ids(self.vec, "train")
         self.folder = open_run_dir(cfg)  # last: a bad setting leaves nothing behind
 
     def __enter__(self) -> "Trainer":

@@ -1,7 +1,9 @@
 import dataclasses
 import json
 import os
+from typing import Any, cast
 
+import gymnasium as gym
 import pytest
 
 from arl_gym.agents.records import read_trajectories
@@ -12,6 +14,7 @@ from arl_gym.train.methods import METHODS, resolve
 from arl_gym.train.metrics import read_metrics, without_timings
 from arl_gym.train.model import load_model, save_model
 from arl_gym.train.trainer import Trainer, train
+from tests.agents.test_tasks import Password
 
 
 def values(run_dir, **changes):
@@ -198,6 +201,22 @@ def test_an_interrupted_run_leaves_whole_lines_and_no_model(tmp_path):
     assert [json.loads(line)["step"] for line in text.splitlines()] == [1]
     assert not (tmp_path / "run" / "model").exists()
     assert "model" not in os.listdir(tmp_path / "run")
+
+
+def test_somebody_elses_environment_trains(tmp_path):
+    gym.register("Test/Password-v0", cast(Any, Password))
+    env = {"id": "Test/Password-v0", "format": "none"}
+    cfg = resolve(
+        values(tmp_path / "run", env=env, model={"max_context": 512}, eval={"every": 1, "episodes": 2})
+    )
+    try:
+        train(cfg)
+    finally:
+        del gym.registry["Test/Password-v0"]
+    assert [row["rollout/turns_mean"] for row in read_metrics(tmp_path / "run" / "metrics.jsonl")] == [
+        1.0,
+        1.0,
+    ]
 
 
 def test_any_local_model_folder_trains(tmp_path):
