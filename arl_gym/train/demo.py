@@ -110,6 +110,7 @@ def load(cfg: RunConfig, model: str, *, temperature: float) -> Policy:
         batch_size=cfg.rollout.batch_size,
         max_context=cfg.model.max_context,
         enable_thinking=cfg.model.enable_thinking,
+        dtype=cfg.model.dtype,
     )
 
 

@@ -7,6 +7,7 @@ from its own stream, so a response does not depend on who shares its batch (up t
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 import torch
 from transformers import DynamicCache, PreTrainedModel
@@ -175,14 +176,24 @@ def load_policy(
     batch_size: int = 64,
     max_context: int = 2048,
     enable_thinking: bool = True,
+    dtype: Literal["float32", "bfloat16"] | None = None,
 ) -> HFPolicy:
     """Return a policy from a Hugging Face folder.
+
+    Args:
+        path: As in `load_model`.
+        temperature: As in `HFPolicy`, like the next three.
+        max_tokens: See there.
+        batch_size: See there.
+        max_context: See there.
+        enable_thinking: As in `ChatCodec`.
+        dtype: Type of the parameters; None is bfloat16 on a GPU and float32 on the CPU.
 
     Raises:
         ConfigError: If the folder lacks weights or a tokenizer.
     """
     has_gpu = torch.cuda.is_available()
-    model, tokenizer = load_model(str(path), dtype="bfloat16" if has_gpu else "float32", seed=0)
+    model, tokenizer = load_model(str(path), dtype=dtype or ("bfloat16" if has_gpu else "float32"), seed=0)
     if has_gpu:
         model.to("cuda")  # type: ignore[arg-type]
     codec = ChatCodec(tokenizer, enable_thinking=enable_thinking)
