@@ -136,7 +136,7 @@ def demo(args: list[str]) -> int:
     """Run `arl-gym demo`."""
 
     def more(p: argparse.ArgumentParser) -> None:
-        p.add_argument("--episodes", type=int, default=512)
+        p.add_argument("--episodes", type=int, default=256)
         p.add_argument("--compare", nargs="*", default=[])
 
     _quiet()

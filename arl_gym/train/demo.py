@@ -48,7 +48,7 @@ class Arm:
 def run_demo(
     cfg: RunConfig,
     *,
-    episodes: int = 512,
+    episodes: int = 256,
     compare: Sequence[str] = (),
     say: Say = lambda text: None,
     progress: Progress | None = None,
