@@ -73,7 +73,7 @@ class _Immediate:
 
     @abstractmethod
     def respond(self, request: Request) -> str:
-        """Return the response; an empty one ends the episode."""
+        """Return the response; an empty one is an invalid action."""
 
 
 class RandomPolicy(_Immediate):
@@ -92,7 +92,7 @@ class RandomPolicy(_Immediate):
 class ScriptedPolicy(_Immediate):
     """Says what it is told: a function of the request, or the k-th response on the k-th turn of each episode.
 
-    A list that has run out gives an empty response, which ends the episode. With a list, one policy plays one
+    A list that has run out gives empty responses. With a list, one policy plays one
     rollout: it counts the turns of each episode.
     """
 

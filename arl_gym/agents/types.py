@@ -14,7 +14,7 @@ Finish = Literal["stop", "length", "empty", "context_full"]
 """Why a reply ended: by its end token, at the token limit, with no token at all, or before it began because
 the prompt leaves no room."""
 
-Stop = Literal["terminated", "truncated", "context_full", "empty_completion", "env_error", "unfinished"]
+Stop = Literal["terminated", "truncated", "context_full", "env_error", "unfinished"]
 """Why an episode ended; "unfinished" only in recordings of `RecordEpisode`, never from the rollout."""
 
 

@@ -5,7 +5,7 @@ The schema of a line; the trainer's trajectory files have the same one:
 - `env_id`, `task_id`, `dataset`, `split`, `content_hash`: str, "" where the env does not say;
 - `success`: bool; `score`: float;
 - `stop`: "terminated", "truncated" or "context_full"; "unfinished" for an episode cut short by a reset or
-  close; trajectory files also have "empty_completion" and "env_error";
+  close; trajectory files also have "env_error";
 - `turns`: list of `{messages | observation, response, action, reward, env_reward, format_penalty,
   format_valid, action_valid, anchor}`: what was shown (`messages` in a chat env, else `observation`), what
   was answered, what the env got, what it brought.

@@ -166,12 +166,14 @@ def test_the_step_limit_truncates():
     assert (t.stop, t.success, len(t.turns)) == ("truncated", False, 4)
 
 
-def test_an_empty_completion_ends_the_episode_and_is_recorded():
+def test_an_empty_response_is_an_invalid_turn_and_no_way_out():
     (t,) = play(ScriptedPolicy([say("up"), ""]), episodes(2))
-    assert (t.stop, t.success, len(t.turns)) == ("empty_completion", False, 2)
-    last = t.turns[1]
-    assert (last.response, last.action, last.env_reward, last.finish) == ("", "", 0.0, "empty")
-    assert last.anchor == "1 of 3"
+    assert (t.stop, t.success, len(t.turns)) == ("truncated", False, 4)
+    for turn in t.turns[1:]:
+        assert (turn.response, turn.action, turn.finish) == ("", "", "empty")
+        assert (turn.format_valid, turn.action_valid) == (False, False)
+        assert turn.format_penalty == 0.1
+    assert t.turns[1].anchor == "1 of 3"
 
 
 class Full(Tokens):
