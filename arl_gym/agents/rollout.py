@@ -168,8 +168,8 @@ class _Player:
         """Take in the policy's answer; say why the episode ends if there is nothing to send."""
         if reply.finish == "context_full":
             return "context_full"
-        # An empty response is played like any other, as an invalid action. Were it to end the episode, a policy
-        # that expects to fail would learn to say nothing, which costs less than the steps it saves.
+        # An empty response is played like any other, as an invalid action. Were it to end the episode, a
+        # policy that expects to fail would learn to say nothing, which costs less than the steps it saves.
         self.reply = reply
         return None
 
