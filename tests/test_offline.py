@@ -40,18 +40,6 @@ def test_worker_processes_start_behind_the_guard(method):
     worker.join()
 
 
-def test_gloo_starts_behind_the_guard():
-    import torch.distributed as distributed
-
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=0, world_size=1)
-    try:
-        assert distributed.get_world_size() == 1
-    finally:
-        distributed.destroy_process_group()
-
-
 def test_a_missing_component_skips_here_and_fails_in_ci(monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     with pytest.raises(pytest.skip.Exception, match="no engine"):
