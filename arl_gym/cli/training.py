@@ -97,9 +97,10 @@ def _following(what: str, *, every: int = 1) -> Iterator[Progress]:
         def follow(step: int, total: int, row: Mapping[str, float]) -> None:
             if bar is not None:
                 bar(step, total)
-            if "clone/val_loss" in row:
-                _say(f"step {step}/{total}  validation loss {row['clone/val_loss']:.4f}")
-            elif "clone/train_loss" not in row and (step % every == 0 or step == total):
+            if "clone/train_loss" in row:
+                if every == 1 and "clone/val_loss" in row:
+                    _say(f"step {step}/{total}  validation loss {row['clone/val_loss']:.4f}")
+            elif step % every == 0 or step == total:
                 step_line(step, total, row)
 
         yield follow

@@ -6,6 +6,7 @@ All are tested on the same unseen tasks. Writes `bc/`, one folder a method, `bc_
 
 import dataclasses
 import json
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -96,8 +97,12 @@ def run_demo(
         trained = train(_in(other, root / method.lower(), model=start), progress=progress)
         arms.append(tested(method, str(trained), time.monotonic() - began))
 
-    write_result(root / "result.json", cfg, arms)
-    write_report(root)
+    # The report is that of the method's run, with the comparison and the curve of its start beside it.
+    run = root / cfg.method.lower()
+    for folder in (root, run):
+        write_result(folder / "result.json", cfg, arms)
+    shutil.copyfile(root / "bc" / "clone.jsonl", run / "clone.jsonl")
+    write_report(run, root / "report.html")
     return arms
 
 
@@ -141,9 +146,7 @@ def differences(arms: Sequence[Arm]) -> list[dict[str, Any]]:
 def write_result(path: Path, cfg: RunConfig, arms: Sequence[Arm]) -> None:
     """Write `result.json`: a row per arm, the paired differences, and every episode's outcome."""
 
-    def rate(r: EvalResult | None) -> dict[str, float] | None:
-        if r is None:
-            return None
+    def rate(r: EvalResult) -> dict[str, float]:
         return {"success_rate": r.success_rate, "low": r.success_interval[0], "high": r.success_interval[1]}
 
     first = arms[0].main
@@ -151,8 +154,8 @@ def write_result(path: Path, cfg: RunConfig, arms: Sequence[Arm]) -> None:
         {
             "name": a.name,
             "n": a.main.n,
-            "greedy": rate(a.greedy),
-            "sampled": rate(a.sampled),
+            "greedy": rate(a.main),
+            "sampled": rate(a.sampled) if a.greedy else None,  # random play has no temperature
             "return_mean": a.main.return_mean,
             "turns_mean": a.main.length_mean,
             "valid_format": a.main.format_valid_share,

@@ -58,4 +58,6 @@ def test_result_and_report_are_written(demo):
     page = (folder / "report.html").read_text()
     assert "SAMPO" in page
     assert "generated" in page
+    assert "Left out" not in page
+    assert page.count("<svg") >= 9
     assert said[0].startswith("random play")
