@@ -147,7 +147,7 @@ def clone(
             break
         step += 1
         stats = _fit(engine, demonstrations, rows, lr=cfg.lr, micro_tokens=micro_tokens)
-        row = {"clone/train_loss": stats["loss"], "optim/grad_norm": stats["optim/grad_norm"]}
+        row = {"clone/train_loss": stats["loss"], "clone/grad_norm": stats["optim/grad_norm"]}
         if step % cfg.eval_every == 0 or (max_s is None and step == cfg.steps):
             row["clone/val_loss"] = validation_loss(engine, validation, micro_tokens=micro_tokens)
             if row["clone/val_loss"] < best:
