@@ -293,12 +293,18 @@ def _first_solution(level: Level) -> Solution:
     return solve(level, max_nodes=_MAX_NODES)
 
 
+@lru_cache(maxsize=1 << 16)
+def _bounded_solution(level: Level, hi: int) -> Solution:
+    """Solve a level in at most `hi` moves, once a process: all environments of a vector env ask."""
+    return solve(level, max_moves=hi, max_nodes=_MAX_NODES)
+
+
 def _in_range(levels: Mapping[str, Level], lo: int, hi: int) -> dict[str, Level]:
     if not 1 <= lo <= hi:
         raise ConfigError(f"Sokoban: optimal must be (lo, hi) with 1 <= lo <= hi, got ({lo}, {hi})")
     kept = {}
     for task_id, level in levels.items():
-        solution = solve(level, max_moves=hi, max_nodes=_MAX_NODES)
+        solution = _bounded_solution(level, hi)
         if solution.status == "unsolvable":
             raise DataError(f"{level.where}: the level has no solution")
         if lo <= len(solution.moves) <= hi:
