@@ -14,11 +14,16 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from operator import itemgetter
 
+import numpy as np
+import numpy.typing as npt
+
 from arl_gym.rng import digest
 
 SYMBOLS = ("#", "_", "O", "√", "X", "P", "S")
 """In code order, 0 to 6: wall, floor, target, box on target, box, player, player on target."""
 WALL, FLOOR, TARGET, BOX_ON_TARGET, BOX, PLAYER, PLAYER_ON_TARGET = SYMBOLS
+
+_TO_CODES = {ord(symbol): code for code, symbol in enumerate(SYMBOLS)}
 
 MOVES = ("up", "down", "left", "right")
 """Action names in the order of `action_mode="discrete"`."""
@@ -47,6 +52,11 @@ class Level:
     def width(self) -> int:
         """Cells of a row."""
         return self.text.index("\n") if "\n" in self.text else len(self.text)
+
+    @cached_property
+    def height(self) -> int:
+        """Rows."""
+        return self.text.count("\n") + 1
 
     @cached_property
     def targets(self) -> Boxes:
@@ -105,6 +115,12 @@ def draw(level: Level, boxes: Boxes, player: int) -> str:
         cells[box] = BOX_ON_TARGET if cells[box] == TARGET else BOX
     cells[player] = PLAYER_ON_TARGET if cells[player] == TARGET else PLAYER
     return "".join(cells)
+
+
+def codes(board: str) -> npt.NDArray[np.uint8]:
+    """Return a board text as a fresh array of codes, shape (H, W): the index of each symbol in `SYMBOLS`."""
+    raw = np.frombuffer((board + "\n").translate(_TO_CODES).encode("latin-1"), dtype=np.uint8)
+    return raw.reshape(-1, board.find("\n") + 1 or len(board) + 1)[:, :-1].copy()
 
 
 def canonical_digest(board: str) -> str:

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arl_gym.envs.sokoban.levels import parse
-from arl_gym.envs.sokoban.rules import MOVES, canonical_digest, draw, move
+from arl_gym.envs.sokoban.rules import MOVES, canonical_digest, codes, draw, move
 
 
 def play(board, *names):
@@ -104,3 +104,8 @@ def test_moves_conserve_boxes_walls_and_targets(names):
     assert board.count("#") == draw(BUSY, BUSY.boxes, BUSY.player).count("#")
     assert boxes | {player} <= BUSY.floor
     assert player not in boxes
+
+
+def test_codes_of_a_board_are_the_positions_of_its_symbols():
+    assert codes("#_O√\nXPS#").tolist() == [[0, 1, 2, 3], [4, 5, 6, 0]]
+    assert codes("#_O").tolist() == [[0, 1, 2]]
