@@ -1,10 +1,13 @@
-r"""Reads levels: XSB and Boxoban text, from files, folders or strings.
+r"""Reads levels: XSB, SOK and Boxoban text, from files, folders or strings.
 
-    # wall   $ box   * box on target   @ player   + player on target   . target   blank - _ floor
+    # wall   $ b box   * B box on target   @ p player   + P player on target   . o target   blank - _ floor
 
-Rows may be ragged and begin with blanks; run lengths with `|` as row end are understood (`5#|#@$.#|5#`).
-Lines that begin with `;` and lines of other text end a board. Does not look for solutions (see `solver`), but
-refuses what is impossible at a glance.
+Rows may be ragged and begin with blanks; run lengths are understood, with groups and with `|` as row end
+(`5#|#@$.#|5#`, `3(#-)#`). Every other line (comments, titles, authors, solutions) ends a board. Does not look
+for solutions (see `solver`), but refuses what is impossible at a glance.
+
+References:
+    "Level format" and "Sok format", the Sokoban wiki (sokobano.de).
 
     >>> [level_id for level_id, level in load_levels(["#####\n#@$.#\n#####"]).items()]
     ['level:0']
@@ -22,10 +25,16 @@ Source = str | PathLike[str]
 Rows = list[tuple[int, str]]
 """Board rows with their line numbers."""
 
-_SUFFIXES = (".txt", ".xsb")
+_SUFFIXES = (".txt", ".xsb", ".sok")
 _BOARD = re.compile(r"[ \-_#@+$*.]*[#@+$*.][ \-_#@+$*.]*")
 _BLANK_ROW = re.compile(r"[ \-_]*[\-_][ \-_]*")
-_RUNS = re.compile(r"[\d|\-_ #@+$*.]*#[\d|\-_ #@+$*.]*")
+_RUNS = re.compile(r"[\d|()\-_ #@+$*.]*#[\d|()\-_ #@+$*.]*")
+_RUN = re.compile(r"(\d+)(\(([^()]*)\)|[^\d()])")
+# The letters of the SOK format; only a line of a board's symbols that has a wall is read so.
+_LETTERS = str.maketrans("bBpPo", "$*@+.")
+_LETTER_ROW = re.compile(r"[\d|()\-_ #@+$*.bBpPo]*#[\d|()\-_ #@+$*.bBpPo]*")
+_COMMENT, _COMMENT_END = re.compile(r"comment\s*:\s*", re.I), re.compile(r"comment[- ]end\s*:?", re.I)
+_WIDEST = 999
 _NUMBERED = re.compile(r";\s*\d+\s*")
 
 
@@ -33,8 +42,8 @@ def load_levels(levels: Source | Sequence[Source]) -> dict[str, Level]:
     """Return levels by id: `<file stem>:<index>` from files, `level:<index>` from strings; 0-based.
 
     Args:
-        levels: A path (a file, or a folder with .txt and .xsb files at any depth), a level as text, or a list
-            of these.
+        levels: A path (a file, or a folder with .txt, .xsb and .sok files at any depth), a level as text, or
+            a list of these.
 
     Raises:
         DataError: If a file is missing, empty or malformed, or a level is impossible at a glance.
@@ -67,14 +76,15 @@ def _load_path(path: Path) -> dict[str, Level]:
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.suffix in _SUFFIXES)
         if not files:
-            raise DataError(f"{path}: expected .txt or .xsb files in the folder or below it, found none")
+            raise DataError(f"{path}: expected .txt, .xsb or .sok files at any depth, got none")
     else:
         files = [path]
     found: dict[str, Level] = {}
     for file in files:
         try:
-            text = file.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as err:
+            # Boards are ASCII; a name in an old encoding must not keep a collection from being read.
+            text = file.read_text(encoding="utf-8-sig", errors="replace")
+        except OSError as err:
             raise DataError(f"cannot read the levels {file}: {err}") from err
         for i, level in enumerate(parse(text, str(file))):
             if f"{file.stem}:{i}" in found:
@@ -101,9 +111,16 @@ def _boards(text: str, where: str) -> Iterator[Rows]:
     """Split a text into boards, run lengths expanded."""
     rows: Rows = []
     header: tuple[int, str] | None = None
+    in_comment = False
     for number, raw in enumerate(text.splitlines(), start=1):
         line = raw.rstrip()
         stripped = line.strip()
+        # A comment over several lines may show boards; "Comment: ..." with a text is one line.
+        if in_comment or _COMMENT.fullmatch(stripped):
+            in_comment = not _COMMENT_END.fullmatch(stripped)
+            stripped = line = ""
+        if _LETTER_ROW.fullmatch(line):
+            line = line.translate(_LETTERS)
         if _BOARD.fullmatch(line) or (rows and _BLANK_ROW.fullmatch(line)):
             rows.append((number, line))
         elif _RUNS.fullmatch(line):
@@ -115,15 +132,22 @@ def _boards(text: str, where: str) -> Iterator[Rows]:
             )
         else:
             if rows:
-                yield rows
+                yield _without_blank_end(rows)
                 rows, header = [], None
             if _NUMBERED.fullmatch(line):
                 _refuse_empty(header, where)
                 header = (number, line)
     if rows:
-        yield rows
+        yield _without_blank_end(rows)
     else:
         _refuse_empty(header, where)
+
+
+def _without_blank_end(rows: Rows) -> Rows:
+    """Drop rows like `-----` below a board: a line between two levels, not an empty row inside one."""
+    while _BLANK_ROW.fullmatch(rows[-1][1]):
+        rows = rows[:-1]
+    return rows
 
 
 def _refuse_empty(header: tuple[int, str] | None, where: str) -> None:
@@ -132,13 +156,22 @@ def _refuse_empty(header: tuple[int, str] | None, where: str) -> None:
 
 
 def _expand(line: str, where: str) -> list[str]:
+    """Write out the rows of a line with run lengths, innermost groups first."""
     rows = []
     for part in line.strip().strip("|").split("|"):
-        row = re.sub(r"(\d+)(\D)", lambda m: m[2] * int(m[1]), part)
-        if row[-1:].isdigit():
-            raise DataError(f"{where}: expected a symbol after every run length, got {part!r}")
+        row = part
+        while (wider := _RUN.sub(_repeat, row)) != row:
+            row = wider
+            if len(row) > _WIDEST:  # before a slip of the pen fills the memory
+                raise DataError(f"{where}: expected rows of at most {_WIDEST} cells, got more by {part!r}")
+        if not _BOARD.fullmatch(row) and not _BLANK_ROW.fullmatch(row):
+            raise DataError(f"{where}: expected a symbol or a (group) after every run length, got {part!r}")
         rows.append(row)
     return rows
+
+
+def _repeat(run: re.Match[str]) -> str:
+    return (run[2] if run[3] is None else run[3]) * int(run[1][:4])
 
 
 def _level(rows: Rows, where: str) -> Level:

@@ -6,6 +6,8 @@ from arl_gym.envs.sokoban.levels import load_levels, parse
 from arl_gym.envs.sokoban.rules import draw
 from arl_gym.errors import DataError
 
+GOOD = "#####\n#@$.#\n#####\n"
+
 
 def shown(level):
     return draw(level, level.boxes, level.player).split("\n")
@@ -34,6 +36,33 @@ def test_run_lengths_in_one_line_and_in_several():
         assert shown(level) == ["#######", "#P__XO#", "#######"]
 
 
+def test_groups_of_run_lengths_and_empty_rows_between_bars():
+    (level,) = parse("9#|#@2($-)2.#|#7-#|9#", "text")
+    assert shown(level) == ["#########", "#PX_X_OO#", "#_______#", "#########"]
+    (nested,) = parse("2(2(2#))#|#@3-$.-#|9#", "text")
+    assert shown(nested) == ["#########", "#P___XO_#", "#########"]
+
+
+def test_the_letters_of_the_sok_format_are_read_in_rows_with_a_wall():
+    (level,) = parse("Bob: so op\n#######\n#pb-oB#\n#######", "text")
+    assert shown(level)[1] == "#PX_O√#"
+    (level,) = parse("#####\n#Pb #\n#####", "text")
+    assert shown(level)[1] == "#SX_#"
+
+
+def test_a_comment_over_several_lines_shows_no_level():
+    text = "Comment:\n#####\n#.$@#\n#####\nComment-End:\n" + GOOD + "Comment: one line\n\n" + GOOD
+    assert [shown(level)[1] for level in parse(text, "text")] == ["#PXO#", "#PXO#"]
+
+
+def test_a_ruler_below_a_board_is_not_part_of_it():
+    assert [len(shown(level)) for level in parse(GOOD + "-----\n\n" + GOOD + "-\n-----\n", "text")] == [3, 3]
+
+
+def test_solutions_after_a_board_are_skipped():
+    assert len(parse(GOOD + "Solution\nrR2(dR)\n\n" + GOOD + "Saved Game\nR\n", "text")) == 2
+
+
 def test_a_walled_in_box_on_a_target_stays_and_counts():
     (level,) = parse("########\n#@$.##*#\n########", "text")
     assert shown(level)[1] == "#PXO##√#"
@@ -46,6 +75,12 @@ def test_windows_line_ends_and_a_byte_order_mark_are_fine(tmp_path):
     assert list(load_levels(path)) == ["set:0"]
 
 
+def test_a_name_in_an_old_encoding_does_not_matter(tmp_path):
+    path = tmp_path / "set.sok"
+    path.write_bytes(b"Author: Andr\xe9\n\n#####\n#@$.#\n#####\n")
+    assert list(load_levels(path)) == ["set:0"]
+
+
 def test_ids_of_files_folders_and_texts(tmp_path):
     (tmp_path / "b.xsb").write_text("#####\n#@$.#\n#####\n\n#####\n#.$@#\n#####")
     (tmp_path / "a.txt").write_text("#####\n#@$.#\n#####")
@@ -53,9 +88,6 @@ def test_ids_of_files_folders_and_texts(tmp_path):
     assert list(load_levels(str(tmp_path))) == ["a:0", "b:0", "b:1"]
     inline = load_levels(["#####\n#@$.#\n#####", tmp_path / "b.xsb", "#####\n#.$@#\n#####"])
     assert list(inline) == ["level:0", "b:0", "b:1", "level:1"]
-
-
-GOOD = "#####\n#@$.#\n#####\n"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +106,10 @@ GOOD = "#####\n#@$.#\n#####\n"
         ("######\n#@  .#\n#$   #\n######", r"the box at line 3, column 2 can be pushed to no target"),
         ("#######\n#@ $#.#\n#######", r"the target at line 2, column 6 is walled off"),
         ("#####\n#@%.#\n#####", r"set.xsb, line 2: expected a board row .* got '%'"),
-        ("7#|#@2-$.#|7#2", "a symbol after every run length"),
+        ("7#|#@2-$.#|7#2", r"a symbol or a \(group\) after every run length"),
+        ("7#|#@2-$.#|7(#", r"a symbol or a \(group\) after every run length"),
+        (";\n99999999999#|#@$.#", r"set.xsb, line 2: expected rows of at most 999 cells"),
+        ("99(99(99(#)))|#@$.#", "at most 999 cells"),
     ],
 )
 def test_a_bad_level_is_refused_with_its_place(tmp_path, text, message):
@@ -88,7 +123,7 @@ def test_a_bad_level_is_refused_with_its_place(tmp_path, text, message):
 def test_missing_paths_are_refused(tmp_path):
     with pytest.raises(DataError, match=r"cannot read the levels .*nothing\.txt"):
         load_levels(tmp_path / "nothing.txt")
-    with pytest.raises(DataError, match="found none"):
+    with pytest.raises(DataError, match="got none"):
         load_levels(tmp_path)
     with pytest.raises(DataError, match="empty list"):
         load_levels([])
