@@ -151,6 +151,49 @@ def to_openai(messages: Sequence[Message]) -> list[dict[str, Any]]:
     ]
 
 
+def compose(pieces: Sequence[Any]) -> str | list[Part]:
+    """Join strings and observations to a message's content: a plain string unless there is an image."""
+    parts: list[Part] = []
+    for piece in pieces:
+        for part in observation_parts(piece):
+            if part["type"] == "text" and parts and parts[-1]["type"] == "text":
+                parts[-1] = {"type": "text", "text": parts[-1]["text"] + part["text"]}
+            else:
+                parts.append(part)
+    if all(part["type"] == "text" for part in parts):
+        return "".join(part["text"] for part in parts)
+    return parts
+
+
+def observation_parts(observation: Any) -> list[Part]:
+    """Return an observation as message parts.
+
+    A uint8 array of shape (H, W, 3) or a PIL image becomes an image, a dict with "text" or "image" these two
+    in this order, and anything else its text.
+    """
+    if isinstance(observation, str):
+        return [{"type": "text", "text": observation}]
+    from PIL import Image  # here, so that text never loads it
+
+    if isinstance(observation, Image.Image):
+        return [{"type": "image", "image": observation}]
+    if is_image(observation):
+        return [{"type": "image", "image": Image.fromarray(observation)}]
+    if isinstance(observation, Mapping) and ("text" in observation or "image" in observation):
+        return [
+            part
+            for key in ("text", "image")
+            if key in observation
+            for part in observation_parts(observation[key])
+        ]
+    return [{"type": "text", "text": str(observation)}]
+
+
+def is_image(x: Any) -> bool:
+    """Return whether `x` is a uint8 array of shape (H, W, 3)."""
+    return isinstance(x, np.ndarray) and x.dtype == np.uint8 and x.ndim == 3 and x.shape[2] == 3
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromptView:
     """Everything a prompt may show for one turn."""

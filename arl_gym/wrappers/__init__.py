@@ -3,7 +3,7 @@
 from arl_gym.wrappers.anchor_observation import AnchorObservation
 from arl_gym.wrappers.expert_info import ExpertInfo
 from arl_gym.wrappers.format_penalty import FormatPenalty, Parsed, format_instructions, parse_response
-from arl_gym.wrappers.memory_window import MemoryWindow, compose, generic_prompt, observation_parts
+from arl_gym.wrappers.memory_window import MemoryWindow, generic_prompt
 from arl_gym.wrappers.record_episode import RecordEpisode, load_episodes
 
 __all__ = [
@@ -13,10 +13,8 @@ __all__ = [
     "MemoryWindow",
     "Parsed",
     "RecordEpisode",
-    "compose",
     "format_instructions",
     "generic_prompt",
     "load_episodes",
-    "observation_parts",
     "parse_response",
 ]

@@ -1,7 +1,7 @@
 """From observations to chat messages: what the model sees of the past, and how the prompt is laid out.
 
 A prompt is a function from `core.PromptView` to messages. This module has a generic one, for environments
-that bring none of their own, and the pieces to write others: `compose` and `observation_parts`.
+that bring none of their own; `core.compose` helps to write others.
 """
 
 from collections import deque
@@ -9,10 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
-from PIL import Image
 
-from arl_gym.core import Chat, Message, Part, Prompt, PromptView
+from arl_gym.core import Chat, Message, Prompt, PromptView, compose
 from arl_gym.errors import ConfigError, EpisodeOverError
 from arl_gym.wrappers.format_penalty import format_instructions, has_format_penalty
 
@@ -138,44 +136,3 @@ def generic_prompt(view: PromptView) -> list[Message]:
     if opening and view.instructions:
         pieces.append(f"\n\n{view.instructions}")
     return [{"role": "user", "content": compose(pieces)}]
-
-
-def compose(pieces: Sequence[Any]) -> str | list[Part]:
-    """Join strings and observations to a message's content: a plain string unless there is an image."""
-    parts: list[Part] = []
-    for piece in pieces:
-        for part in observation_parts(piece):
-            if part["type"] == "text" and parts and parts[-1]["type"] == "text":
-                parts[-1] = {"type": "text", "text": parts[-1]["text"] + part["text"]}
-            else:
-                parts.append(part)
-    if all(part["type"] == "text" for part in parts):
-        return "".join(part["text"] for part in parts)
-    return parts
-
-
-def observation_parts(observation: Any) -> list[Part]:
-    """Return an observation as message parts.
-
-    A uint8 array of shape (H, W, 3) or a PIL image becomes an image, a dict with "text" or "image" these two
-    in this order, and anything else its text.
-    """
-    if isinstance(observation, str):
-        return [{"type": "text", "text": observation}]
-    if isinstance(observation, Image.Image):
-        return [{"type": "image", "image": observation}]
-    if is_image(observation):
-        return [{"type": "image", "image": Image.fromarray(observation)}]
-    if isinstance(observation, Mapping) and ("text" in observation or "image" in observation):
-        return [
-            part
-            for key in ("text", "image")
-            if key in observation
-            for part in observation_parts(observation[key])
-        ]
-    return [{"type": "text", "text": str(observation)}]
-
-
-def is_image(x: Any) -> bool:
-    """Return whether `x` is a uint8 array of shape (H, W, 3)."""
-    return isinstance(x, np.ndarray) and x.dtype == np.uint8 and x.ndim == 3 and x.shape[2] == 3

@@ -26,11 +26,10 @@ import gymnasium as gym
 import numpy as np
 from PIL import Image
 
-from arl_gym.core import Chat
+from arl_gym.core import Chat, is_image
 from arl_gym.errors import ArlGymError, DataError
 from arl_gym.wrappers.anchor_observation import observation_key
 from arl_gym.wrappers.format_penalty import has_format_penalty
-from arl_gym.wrappers.memory_window import is_image
 
 EPISODE_KEYS = (
     "env_id",

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from arl_gym.core import Chat, PromptView
+from arl_gym.core import Chat, PromptView, compose, observation_parts
 from arl_gym.errors import ConfigError, EpisodeOverError
-from arl_gym.wrappers import FormatPenalty, MemoryWindow, compose, generic_prompt, observation_parts
+from arl_gym.wrappers import FormatPenalty, MemoryWindow, generic_prompt
 from tests.wrappers.fakes import Corridor, FullCorridor, terse
 
 

@@ -1,10 +1,15 @@
-"""Prompt layouts of Sokoban: `default` explains the game, `compact` shows the board and nothing else."""
+"""Prompt layouts of Sokoban: `default` explains the game, `compact` shows the board and nothing else.
 
-from arl_gym.core import Message, Prompt, PromptView
+A board may be a text, a picture, or a dict of both. Pictures are parts of the message, in their place between
+the texts.
+"""
+
+from collections.abc import Sequence
+
+from arl_gym.core import Message, Prompt, PromptView, compose, observation_parts
 
 _RULES = """\
-You play Sokoban on a board of cells. Each symbol is one cell:
-# wall, _ floor, O target, X box, √ box on a target, P you, S you on a target.
+You play Sokoban on a board of cells. {legend}
 Cells beyond the edge of the board are walls.
 
 Goal: {task}
@@ -14,37 +19,54 @@ Rules:
 - A push fails if a wall or another box is behind the box. You cannot pull.
 - A box in a corner that is no target is lost, so think before you push."""
 
+_LEGENDS = {
+    "text": """\
+Each symbol is one cell:
+# wall, _ floor, O target, X box, √ box on a target, P you, S you on a target.""",
+    "image": """\
+Each square of the picture is one cell:
+- wall: reddish brown bricks
+- floor: plain dark grey
+- target: black, outlined in red, with a small red diamond
+- box: a yellow crate with an orange X
+- box on a target: a pale crate with a green check mark, outlined in red
+- you: a small green alien
+- you on a target: the green alien on black, outlined in red""",
+}
+
 
 def default(view: PromptView) -> list[Message]:
     """Explain the game, then show the window, the step number, the board and how to answer."""
     if view.append and view.step > 0:
-        return _user(f"Board after step {view.step}:\n{view.observation}")
-    parts = [_RULES.format(task=view.task, moves=_either(view.admissible))]
+        return _user([f"Board after step {view.step}:\n", view.observation])
+    legend = "\n".join(_LEGENDS[part["type"]] for part in observation_parts(view.observation))
+    pieces = [_RULES.format(legend=legend, task=view.task, moves=_either(view.admissible))]
     if view.history:
-        parts.append(f"You have taken {view.step} steps. The last {len(view.history)}:")
-        parts += [f"Step {n}, board:\n{seen}\nStep {n}, action: {action}" for n, seen, action in view.history]
-    parts.append(f"This is step {view.step + 1}. Board now:\n{view.observation}")
+        pieces.append(f"\n\nYou have taken {view.step} steps. The last {len(view.history)}:")
+    for n, seen, action in view.history:
+        pieces += [f"\n\nStep {n}, board:\n", seen, f"\nStep {n}, action: {action}"]
+    pieces += [f"\n\nThis is step {view.step + 1}. Board now:\n", view.observation]
     if view.admissible:
-        parts.append(f"Possible actions: {', '.join(view.admissible)}.")
+        pieces.append(f"\n\nPossible actions: {', '.join(view.admissible)}.")
     if view.instructions:
-        parts.append(view.instructions)
-    return _user("\n\n".join(parts))
+        pieces.append(f"\n\n{view.instructions}")
+    return _user(pieces)
 
 
 def compact(view: PromptView) -> list[Message]:
     """Show the board alone; above it the boards and actions of the window, if there are any."""
     if view.append and view.step > 0:
-        return _user(str(view.observation))
-    past = [f"{seen}\n{action}" for _, seen, action in view.history]
-    return _user("\n".join([*past, str(view.observation)]))
+        return _user([view.observation])
+    past = [piece for _, seen, action in view.history for piece in (seen, f"\n{action}\n")]
+    return _user([*past, view.observation])
 
 
 def _either(names: tuple[str, ...]) -> str:
     return ", ".join(names[:-1]) + " or " + names[-1] if len(names) > 1 else "in a direction"
 
 
-def _user(text: str) -> list[Message]:
-    return [{"role": "user", "content": text}]
+def _user(pieces: Sequence[object]) -> list[Message]:
+    return [{"role": "user", "content": compose(pieces)}]
 
 
 PROMPTS: dict[str, Prompt] = {"default": default, "compact": compact}
