@@ -1,4 +1,4 @@
-"""Writes the room pools beside this file (needs the extra `fast`; about a quarter of an hour on one core).
+"""Writes the room pools beside this file (needs the extra `fast`; about ten minutes on one core).
 
 Each split gets equally many rooms of every optimum from 10 to 70 moves. Run without arguments it writes all
 pools, with names (`10x10-4`) those. The result is the same on every machine.

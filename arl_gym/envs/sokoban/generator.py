@@ -41,7 +41,8 @@ _STARTS = 64
 """Start states per table whose split is looked up."""
 
 _PLAIN_WORK = 1_000_000
-"""Table entries that a process searches in plain Python, about a second, before it loads numba."""
+"""Table entries, a second's, that a process searches in plain Python before it loads numba: half a second,
+ten the first time on a machine, when the kernels are compiled."""
 _TOPOLOGY_WORK = 300
 """Entries that take as long as the carving of a topology."""
 _COMPILED_BOXES, _COMPILED_CELLS = 8, 256
