@@ -8,8 +8,8 @@ import gymnasium as gym
 import numpy as np
 
 from arl_gym.core import Outcome, TextEnv, Unicode
-from arl_gym.envs.sokoban.generator import RoomSpec, TaskIds, check_possible, room
 from arl_gym.envs.sokoban.levels import Source, load_levels
+from arl_gym.envs.sokoban.rooms import RoomSource, TaskIds, rooms
 from arl_gym.envs.sokoban.rules import MOVES, SYMBOLS, Boxes, Level, Plan, draw, move
 from arl_gym.envs.sokoban.solver import Solution, solve
 from arl_gym.errors import ActionError, ConfigError, DataError, UnknownNameError
@@ -118,7 +118,7 @@ class SokobanEnv(TextEnv):
     ):
         dataset = "generated" if levels is None else "levels"
         super().__init__(dataset=dataset, split=split, max_steps=max_steps, render_mode=render_mode)
-        TaskIds(split)  # refuses unknown splits
+        TaskIds(split, 0)  # refuses unknown splits
         for name, value, known in (
             ("text_format", text_format, ("spaced", "compact", "inner")),
             ("action_mode", action_mode, ("text", "discrete")),
@@ -130,11 +130,10 @@ class SokobanEnv(TextEnv):
         self.action_space = Unicode() if action_mode == "text" else gym.spaces.Discrete(len(MOVES))
         self._levels: dict[str, Level] | None = None
         if levels is None:
-            height, width = _pair("dim_room", dim_room)
-            lo, hi = _pair("optimal", (3, 10) if optimal is None else optimal)
-            boxes = _whole("num_boxes", num_boxes)
-            self._spec = RoomSpec(height=height, width=width, boxes=boxes, lo=lo, hi=hi)
-            check_possible(self._spec, split)
+            self._size = _pair("dim_room", dim_room)
+            self._n_boxes = _whole("num_boxes", num_boxes)
+            self._range = None if optimal is None else _pair("optimal", optimal)
+            self._rooms = self._source(split)
         else:
             self._levels = load_levels(levels)
             if optimal is not None:
@@ -148,12 +147,19 @@ class SokobanEnv(TextEnv):
         Raises:
             UnknownNameError: If the split is unknown.
         """
-        ids = TaskIds(self.split if split is None else split)
-        return ids if self._levels is None else tuple(self._levels)
+        split = self.split if split is None else split
+        if self._levels is None:
+            return TaskIds(split, len(self._source(split)))
+        TaskIds(split, 0)
+        return tuple(self._levels)
+
+    def _source(self, split: str) -> RoomSource:
+        height, width = self._size
+        return rooms(height=height, width=width, boxes=self._n_boxes, split=split, optimal=self._range)
 
     def _begin(self, task_id: str) -> None:
         if self._levels is None:
-            self._level = room(self._spec, self.split, TaskIds(self.split).index(task_id))
+            self._level = self._rooms[TaskIds(self.split, len(self._rooms)).index(task_id)]
             self._optimal = self._level.optimal
         else:
             self._level = self._levels[task_id]
