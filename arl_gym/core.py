@@ -296,8 +296,8 @@ class TextEnv(gym.Env[Any, Any]):
     def _ansi(self) -> str:
         return str(self._observation())
 
-    def expert_action(self) -> str:
-        """Return the env's own expert's next action in the present state."""
+    def expert_action(self) -> Any:
+        """Return the env's own expert's next action in the present state, as `step` takes it."""
         raise NotImplementedError(f"{type(self).__name__} has no expert")
 
     def expert_thought(self) -> str:

@@ -7,12 +7,13 @@
 import functools
 import importlib
 import inspect
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec, load_env_creator
-from gymnasium.vector import AutoresetMode
+from gymnasium.vector import AutoresetMode, VectorEnv
 
 from arl_gym.core import Prompt
 from arl_gym.envs import ENVS
@@ -108,8 +109,19 @@ def make_chat_vec(
     return _vector(make, num_envs, workers, step_timeout_s, AutoresetMode.DISABLED)
 
 
-def sokoban_vec(num_envs: int = 1, **kwargs: Any) -> TextVectorEnv:
-    """Make plain Sokoban environments for `gymnasium.make_vec`."""
+def sokoban_vec(num_envs: int = 1, **kwargs: Any) -> VectorEnv[Any, Any, Any]:
+    """Make Sokoban environments for `gymnasium.make_vec`: boards in arrays, or plain ones side by side.
+
+    Numeric observations and actions come from a `SokobanVectorEnv`, the rest from a `TextVectorEnv`.
+    """
+    mode, action_mode = kwargs.get("obs_mode"), kwargs.get("action_mode")
+    numbers = action_mode == "discrete" or (action_mode is None and mode != "image")
+    if mode in ("grid", "planes", "image") and numbers:
+        from arl_gym.envs.sokoban.batch import SokobanVectorEnv
+
+        spec = find_spec("ARL/Sokoban-v0")
+        _check_kwargs(spec, kwargs, {"autoreset_mode", "copy", "backend"})
+        return SokobanVectorEnv(num_envs, **kwargs)
     return _plain_vec("ARL/Sokoban-v0", num_envs, **kwargs)
 
 
@@ -172,15 +184,17 @@ def env_parameters(spec: EnvSpec) -> set[str] | None:
     return set(known)
 
 
-def _check_kwargs(spec: EnvSpec, kwargs: dict[str, Any]) -> None:
+def _check_kwargs(spec: EnvSpec, kwargs: dict[str, Any], more: Set[str] = frozenset()) -> None:
     known = env_parameters(spec)
     if known is None:
         return
     # `gym.make` takes the one, this module's functions the others: a slip in either should be named.
     own = inspect.signature(make_chat_env).parameters.keys() - {"id", "env_kwargs"}
     for key in kwargs:
-        if key not in known and key != "max_episode_steps":
-            raise UnknownNameError("keyword argument", key, {*known, *own, "max_episode_steps"}, spec.id)
+        if key not in known | more and key != "max_episode_steps":
+            raise UnknownNameError(
+                "keyword argument", key, {*known, *own, *more, "max_episode_steps"}, spec.id
+            )
 
 
 def _find_prompt(env_id: str, prompt: str | Prompt) -> Prompt:

@@ -59,7 +59,8 @@ print(info["success"])
 def test_an_installed_wheel_holds_every_asset(empty_environment, tmp_path):
     listing = """
 from arl_gym.assets import assets_root
-print(*(path.relative_to(assets_root()) for path in assets_root().rglob("*") if path.is_file()))
+files = [path for path in assets_root().rglob("*") if path.is_file() and path.suffix != ".pyc"]
+print(*(path.relative_to(assets_root()) for path in files))
 """
     installed = run(empty_environment / "python", "-c", listing, cwd=tmp_path).split()
     ours = [str(p.relative_to(ROOT / "assets")) for p in (ROOT / "assets").rglob("*") if p.is_file()]

@@ -1,4 +1,4 @@
-"""The README's code runs, and its table is the one the cards give."""
+"""The code of the README and of the pages under docs/ runs; the README's table is the one the cards give."""
 
 import re
 
@@ -10,12 +10,25 @@ from docs import env_table
 from tests.conftest import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+DOCS = sorted((ROOT / "docs").glob("*.md"))
 
 
-@pytest.mark.parametrize("code", re.findall(r"^```python\n(.*?)^```", README, re.MULTILINE | re.DOTALL))
+def code_blocks(text):
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("code", code_blocks(README))
 def test_the_code_block_runs(code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+
+
+@pytest.mark.parametrize("page", DOCS, ids=lambda page: page.name)
+def test_the_code_of_a_page_runs_from_top_to_bottom(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": page.stem}
+    for code in code_blocks(page.read_text(encoding="utf-8")):
+        exec(compile(code, page.name, "exec"), names)
 
 
 @pytest.mark.parametrize("line", re.findall(r"^arl-gym ((?:bc|train) .*?) +#", README, re.MULTILINE))
@@ -37,10 +50,10 @@ def test_every_card_has_every_section_in_order(env_id):
     assert named == list(env_table.SECTIONS)
 
 
-def test_every_relative_link_leads_to_a_file():
-    targets = re.findall(r"\]\((?!https?://|#)([^)#]+)", README)
-    assert targets
-    assert [t for t in targets if not (ROOT / t).exists()] == []
+@pytest.mark.parametrize("page", [ROOT / "README.md", *DOCS], ids=lambda page: page.name)
+def test_every_relative_link_leads_to_a_file(page):
+    targets = re.findall(r"\]\((?!https?://|#)([^)#]+)", page.read_text(encoding="utf-8"))
+    assert [t for t in targets if not (page.parent / t).exists()] == []
 
 
 def test_every_make_target_of_the_readme_exists():

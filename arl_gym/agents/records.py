@@ -102,7 +102,7 @@ def _trajectory(record: Mapping[str, Any], images: Path) -> Trajectory:
 
 def _turn(record: Mapping[str, Any], images: Path) -> Turn:
     # A recording of a plain env has an observation where a chat env has messages.
-    shown = record.get("messages") or [{"role": "user", "content": str(record["observation"])}]
+    shown = record.get("messages") or [{"role": "user", "content": _observation(record["observation"])}]
     rest: dict[str, Any] = {"finish": "stop"}
     rest |= {key: record[key] for key in ("finish", "append", "n_kept", *_TOKEN_KEYS) if key in record}
     return Turn(
@@ -110,6 +110,16 @@ def _turn(record: Mapping[str, Any], images: Path) -> Turn:
         **{key: record[key] for key in _TURN_KEYS},
         **rest,
     )
+
+
+def _observation(record: Any) -> str | list[dict[str, str]]:
+    """Return a recorded observation as the content of a message: images stay images."""
+    if not isinstance(record, Mapping):
+        return str(record)
+    parts = [record] if "hash" in record else [record[key] for key in ("text", "image") if key in record]
+    if not parts:
+        return str(record)
+    return [{"type": "text", "text": part} if isinstance(part, str) else dict(part) for part in parts]
 
 
 def _message(record: Mapping[str, Any], images: Path) -> Message:

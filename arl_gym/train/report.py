@@ -450,7 +450,7 @@ def _text(content: object) -> str:
     if not isinstance(content, list):
         return str(content)
     return "\n".join(
-        str(p["text"]) if p.get("type") == "text" else f"[image {p.get('image', '')}]" for p in content
+        str(p["text"]) if p.get("type") == "text" else f"[image {p.get('hash', '')}]" for p in content
     )
 
 

@@ -2,6 +2,8 @@ import gzip
 import json
 from contextlib import closing
 
+import gymnasium as gym
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -10,6 +12,7 @@ from arl_gym.agents.types import Trajectory, Turn
 from arl_gym.core import Part
 from arl_gym.errors import DataError
 from arl_gym.make import make_chat_env
+from arl_gym.wrappers import RecordEpisode
 from tests.agents.counting import ID, say
 
 
@@ -102,6 +105,23 @@ def test_recordings_of_the_wrapper_are_read_too(tmp_path):
     (t,) = read_trajectories(tmp_path / "episodes.jsonl")
     assert (t.task_id, t.stop, t.success, t.env_return) == ("train/0", "terminated", True, 1.0)
     assert t.turns[0].response == say("up")
+
+
+@pytest.mark.parametrize(("obs_mode", "types"), [("image", ["image"]), ("both", ["text", "image"])])
+def test_pictures_that_a_plain_env_showed_are_read_back(tmp_path, obs_mode, types):
+    with (
+        closing(gym.make("ARL/Sokoban-v0", obs_mode=obs_mode)) as inner,
+        closing(RecordEpisode(inner, tmp_path)) as env,
+    ):
+        seen, _ = env.reset(seed=0)
+        env.step("up")
+    (read,) = read_trajectories(tmp_path / "episodes.jsonl")
+    content = read.turns[0].messages[0]["content"]
+    assert isinstance(content, list)
+    assert [part["type"] for part in content] == types
+    picture = seen if obs_mode == "image" else seen["image"]
+    (shown,) = (part["image"] for part in content if part["type"] == "image")
+    assert (np.asarray(shown) == picture).all()
 
 
 def test_an_interrupted_write_leaves_the_old_file(tmp_path):

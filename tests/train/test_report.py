@@ -198,7 +198,7 @@ def test_later_turns_show_only_the_last_message(run):
 
 def test_images_are_named_by_their_hash(run):
     record = episode(True)
-    record["turns"][0]["messages"] = [{"role": "user", "content": [{"type": "image", "image": "abc123"}]}]
+    record["turns"][0]["messages"] = [{"role": "user", "content": [{"type": "image", "hash": "abc123"}]}]
     write_episodes(run / "trajectories" / "step-000200.jsonl.gz", [record])
     assert "[image abc123]" in page(run).text
 

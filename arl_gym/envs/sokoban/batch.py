@@ -66,7 +66,7 @@ class SokobanVectorEnv(VectorEnv[Observations, npt.ArrayLike, npt.NDArray[Any]])
     | `action_effective` | bool | the player moved |
     | `boxes_on_target` | int64 | |
     | `optimal_moves` | int64 | fewest moves from the first state, 0 if unknown |
-    | `deadlock` | int8 | 0 none found, 1 "dead_square", 2 "freeze" (as `SokobanEnv` means them) |
+    | `deadlock` | int8 | 1 none found, 2 "dead_square", 3 "freeze"; positions in `env.DEADLOCKS` |
     | `state_key` | uint64 | `keys.board_key` of the board |
 
     What happens after the end of an episode is up to `autoreset_mode`:

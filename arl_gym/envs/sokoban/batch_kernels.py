@@ -20,7 +20,6 @@ from arl_gym.envs.sokoban.batch_numpy import (
     FLOOR,
     FREEZE,
     NEXT_STEP,
-    NO_DEADLOCK,
     OVER,
     PLAYER,
     PLAYER_ON_TARGET,
@@ -28,6 +27,7 @@ from arl_gym.envs.sokoban.batch_numpy import (
     REFUSED,
     SAME_STEP,
     TARGET,
+    UNKNOWN,
     WALL,
     Bools,
     Bytes,
@@ -109,7 +109,7 @@ def _find_deadlock(board: Any, codes: Bytes, dead: Bools, i: int, cell: int, wid
     """Look at the box that was just pushed to `cell`."""
     if dead[i, cell]:
         board["deadlock"] = DEAD_SQUARE
-    elif board["deadlock"] == NO_DEADLOCK and not board["success"]:
+    elif board["deadlock"] == UNKNOWN and not board["success"]:
         has_neighbour = False
         for step in (-1, 1, -width, width):
             has_neighbour = has_neighbour or codes[i, cell + step] in (BOX, BOX_ON_TARGET)

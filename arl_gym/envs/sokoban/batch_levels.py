@@ -10,8 +10,8 @@ from arl_gym.envs.sokoban.batch_numpy import (
     BOX,
     DEAD_SQUARE,
     FREEZE,
-    NO_DEADLOCK,
     PLAYING,
+    UNKNOWN,
     Bools,
     Bytes,
     frozen,
@@ -95,4 +95,4 @@ class LevelTable:
 def _deadlock(codes: Bytes, dead: Bools, width: int) -> int:
     if (dead & (codes == BOX)).any():
         return DEAD_SQUARE
-    return FREEZE if frozen(codes, dead, width)[0] else NO_DEADLOCK
+    return FREEZE if frozen(codes, dead, width)[0] else UNKNOWN

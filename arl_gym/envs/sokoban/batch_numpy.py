@@ -21,8 +21,9 @@ Records = npt.NDArray[np.void]
 
 WALL, FLOOR, TARGET, BOX_ON_TARGET, BOX, PLAYER, PLAYER_ON_TARGET = range(len(SYMBOLS))
 
-NO_DEADLOCK, DEAD_SQUARE, FREEZE = 0, 1, 2
-"""What `deadlock` says: none found; a box where it can reach no target; boxes that hold one another."""
+UNKNOWN, DEAD_SQUARE, FREEZE = 1, 2, 3
+"""What `deadlock` says (positions in `env.DEADLOCKS`): none found; a box where it can reach no target; boxes
+that hold one another."""
 
 NEW, PLAYING, OVER, DUE, CHOSEN = range(5)
 """Phases of a board: never begun; running; ended; to begin with a task that is drawn, or with its own."""
@@ -179,7 +180,7 @@ def _find_deadlocks(
     flat, flat_dead, deadlock = codes.reshape(-1), dead.reshape(-1), boards["deadlock"]
     deadlock[pushers[flat_dead[cells]]] = DEAD_SQUARE
     # A box with no other beside it can be frozen on a target only, or on a dead square.
-    suspect = ((deadlock == NO_DEADLOCK) & (boards["boxes"] > 1))[pushers]
+    suspect = ((deadlock == UNKNOWN) & (boards["boxes"] > 1))[pushers]
     pushers, cells = pushers[suspect], cells[suspect]
     if pushers.size:
         # Most boxes can move along an axis even if all others count as fixed: no need for the whole board.

@@ -7,12 +7,22 @@ and walls added around a board do not change it.
     'bb33d146db64787d'
 """
 
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from arl_gym.envs.sokoban.rules import SYMBOLS
+from arl_gym.envs.sokoban.rules import (
+    BOX,
+    BOX_ON_TARGET,
+    FLOOR,
+    PLAYER,
+    PLAYER_ON_TARGET,
+    SYMBOLS,
+    TARGET,
+    Boxes,
+    Level,
+)
 
 _MASK = (1 << 64) - 1
 
@@ -33,6 +43,29 @@ def board_key(codes: npt.ArrayLike) -> int:
     board = np.asarray(codes)
     rows, columns = np.indices(board.shape)
     return int(np.bitwise_xor.reduce(cell_keys(*board.shape)[rows, columns, board], axis=None))
+
+
+def state_key(level: Level, boxes: Boxes, player: int) -> int:
+    """Return `board_key` of the board in this state, from the few cells that hold something."""
+    key, box_words, player_words = _words(level)
+    for box in boxes:
+        key ^= box_words[box]
+    return key ^ player_words[player]
+
+
+@lru_cache(maxsize=1024)
+def _words(level: Level) -> tuple[int, dict[int, int], dict[int, int]]:
+    """Return the key of the empty room, and what a box or the player on a cell changes in it."""
+    all_words = cell_keys(level.height, level.width)
+    empty, box_words, player_words = 0, {}, {}
+    for cell, symbol in enumerate(level.text):
+        if symbol in (FLOOR, TARGET):
+            words = dict(zip(SYMBOLS, all_words[divmod(cell, level.width + 1)].tolist(), strict=True))
+            on_target = symbol == TARGET
+            empty ^= words[symbol]
+            box_words[cell] = words[symbol] ^ words[BOX_ON_TARGET if on_target else BOX]
+            player_words[cell] = words[symbol] ^ words[PLAYER_ON_TARGET if on_target else PLAYER]
+    return empty, box_words, player_words
 
 
 def _mix(n: int) -> int:

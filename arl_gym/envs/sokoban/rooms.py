@@ -36,6 +36,8 @@ class RoomSource(Protocol):
 
     def __getitem__(self, index: int) -> Level: ...
 
+    def __hash__(self) -> int: ...
+
 
 @lru_cache(maxsize=64)
 def rooms(

@@ -9,10 +9,9 @@ A cell is an index into the board text, rows joined by a newline: the index of r
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from operator import itemgetter
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -125,25 +124,19 @@ def codes(board: str) -> npt.NDArray[np.uint8]:
 
 def canonical_digest(board: str) -> str:
     """Return a digest that the 8 symmetries of a board share; walls that enclose nothing do not count."""
-    rows = board.split("\n")
-    used = [r for r, row in enumerate(rows) if row.strip(WALL)]
-    left = min(len(row) - len(row.lstrip(WALL)) for row in rows)
-    right = max(len(row.rstrip(WALL)) for row in rows)
-    inner = [row[left:right] for row in rows[used[0] : used[-1] + 1]]
-    cells = "".join(inner)
-    height, width = len(inner), right - left
-    # The number of columns tells apart boards of equal cells and different shape.
-    return digest(min(f"{w}:{''.join(take(cells))}" for w, take in _symmetries(height, width)))
+    columns = _without_outer_walls([*map("".join, zip(*board.split("\n"), strict=True))])
+    rows = _without_outer_walls([*map("".join, zip(*columns, strict=True))])
+    columns = [*map("".join, zip(*rows, strict=True))]
+    forms = []
+    for lines in (rows, columns):
+        text, upside_down = "".join(lines), "".join(lines[::-1])
+        # Backwards, a text is turned by half and an upside-down one is mirrored.
+        least = min(text, text[::-1], upside_down, upside_down[::-1])
+        # The length of a line tells apart boards of equal cells and different shape.
+        forms.append(f"{len(lines[0])}:{least}")
+    return digest(min(forms))
 
 
-@cache
-def _symmetries(height: int, width: int) -> tuple[tuple[int, Callable[[str], Iterable[str]]], ...]:
-    """Return (new width, picker of cells in new order) for the 8 symmetries of a rectangle."""
-    grid = [list(range(r * width, (r + 1) * width)) for r in range(height)]
-    out = []
-    for _ in range(2):
-        for _ in range(4):
-            grid = [list(row) for row in zip(*grid[::-1], strict=True)]
-            out.append((len(grid[0]), itemgetter(*(cell for row in grid for cell in row))))
-        grid = [row[::-1] for row in grid]
-    return tuple(out)
+def _without_outer_walls(lines: list[str]) -> list[str]:
+    used = [i for i, line in enumerate(lines) if line.strip(WALL)]
+    return lines[used[0] : used[-1] + 1]

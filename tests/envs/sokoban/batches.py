@@ -1,5 +1,7 @@
 """Boards, environments and actions for the tests of many boards at once."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,12 @@ from arl_gym.envs.sokoban.env import SokobanEnv
 from arl_gym.envs.sokoban.rules import SYMBOLS
 from arl_gym.rng import Rng
 
+CI = os.environ.get("CI") == "true"
 UP, DOWN, LEFT, RIGHT = range(4)
 BACKENDS = [
     "numpy",
-    pytest.param("numba", marks=pytest.mark.skipif(not numba_installed(), reason="no numba")),
+    # In CI it must be there: the tests then run, and fail without it.
+    pytest.param("numba", marks=pytest.mark.skipif(not (numba_installed() or CI), reason="no numba")),
 ]
 
 SHORT = "#####\n#@$.#\n#####"
@@ -27,7 +31,8 @@ LEVELS = [SHORT, TALL, BEGUN, FOUR_WAYS]
 def make(n=1, **kwargs):
     """Make a batch of the levels given, or of a few generated rooms with two boxes."""
     if "levels" not in kwargs:
-        kwargs = {"num_tasks": 12, "num_boxes": 2, "optimal": (3, 20), **kwargs}
+        hi = kwargs.get("max_steps", 20)
+        kwargs = {"num_tasks": 12, "num_boxes": 2, "optimal": (3, hi), **kwargs}
     return SokobanVectorEnv(n, **{"obs_mode": "grid", "action_mode": "discrete", "max_steps": 20, **kwargs})
 
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from arl_gym.envs.sokoban import batch_levels, batch_numpy
-from arl_gym.envs.sokoban.batch_numpy import DEAD_SQUARE, FREEZE, NO_DEADLOCK
+from arl_gym.envs.sokoban.batch_numpy import DEAD_SQUARE, FREEZE, UNKNOWN
 from arl_gym.envs.sokoban.keys import board_key
 from arl_gym.envs.sokoban.solver import solve
 from arl_gym.errors import ActionError, ConfigError, EpisodeOverError, UnknownNameError
@@ -49,7 +49,7 @@ def test_four_boards_make_the_four_moves_of_a_drawn_board(backend):
     assert infos["action_effective"].tolist() == [True, False, True, True]
     assert infos["boxes_on_target"].tolist() == [0, 1, 2, 1]
     assert infos["score"].tolist() == [0, 0.5, 1, 0.5]
-    assert infos["deadlock"].tolist() == [DEAD_SQUARE, NO_DEADLOCK, NO_DEADLOCK, NO_DEADLOCK]
+    assert infos["deadlock"].tolist() == [DEAD_SQUARE, UNKNOWN, UNKNOWN, UNKNOWN]
     assert infos["optimal_moves"].tolist() == [1, 1, 1, 1]
 
 
@@ -84,18 +84,18 @@ def test_a_box_is_not_pushed_into_a_box_or_a_wall(backend):
         # Two boxes along the upper wall, each in the way of the other.
         ("#######\n#. $ .#\n# $   #\n#     #\n#  @  #\n#######", [LEFT, UP, UP], FREEZE),
         # The same on targets, with a third box to go.
-        ("########\n#*.    #\n# $    #\n#      #\n#@ $  .#\n########", [RIGHT, UP, UP], NO_DEADLOCK),
+        ("########\n#*.    #\n# $    #\n#      #\n#@ $  .#\n########", [RIGHT, UP, UP], UNKNOWN),
         # A corner.
         ("#####\n#   #\n# $@#\n#  .#\n#####", [LEFT], DEAD_SQUARE),
         # Beside a frozen box on its target, against the wall.
-        ("######\n#*   #\n# $  #\n#@  .#\n######", [UP, RIGHT], NO_DEADLOCK),
+        ("######\n#*   #\n# $  #\n#@  .#\n######", [UP, RIGHT], UNKNOWN),
     ],
 )
 def test_deadlocks_of_drawn_boards(backend, level, actions, deadlock):
     env = make(levels=level, backend=backend)
     _, infos = env.reset()
     for action in actions:
-        assert infos["deadlock"] == NO_DEADLOCK
+        assert infos["deadlock"] == UNKNOWN
         *_, infos = env.step([action])
         assert infos["action_effective"]
     assert infos["deadlock"] == deadlock
@@ -112,7 +112,7 @@ def test_a_deadlock_has_no_solution_and_stays(seed, backend):
     lost = np.zeros(8, dtype=bool)
     for actions in random_actions(40, 8, seed):
         boards, _, terminations, _, infos = env.step(actions)
-        found = infos["deadlock"] != NO_DEADLOCK
+        found = infos["deadlock"] != UNKNOWN
         assert found[lost].all()
         for i in np.flatnonzero(found & ~lost):
             boxes, player = cells(levels[i], boards[i], 3, 4), cells(levels[i], boards[i], 5, 6)

@@ -157,7 +157,8 @@ def test_render_modes():
 @pytest.mark.parametrize("split", SPLITS)
 def test_infos_have_their_types_on_reset_and_step(split):
     env = SokobanEnv(split=split)
-    types = INFO_TYPES | {"optimal_moves": int, "action_effective": bool, "boxes_on_target": int}
+    counts = ("optimal_moves", "moves_left", "boxes_on_target", "max_steps")
+    types = INFO_TYPES | dict.fromkeys(counts, int) | {"deadlock": str, "action_effective": bool}
     _, info = env.reset(seed=2)
     for _ in range(3):
         assert {key: type(value) for key, value in info.items()} == types

@@ -2,9 +2,12 @@ import subprocess
 import sys
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 
-from arl_gym.envs.sokoban.keys import board_key, cell_keys
-from arl_gym.envs.sokoban.rules import codes
+from arl_gym.envs.sokoban.keys import board_key, cell_keys, state_key
+from arl_gym.envs.sokoban.levels import parse
+from arl_gym.envs.sokoban.rules import MOVES, codes, draw, move
 
 ROOM = "#####\n#PXO#\n#####"
 
@@ -34,3 +37,12 @@ def test_a_key_is_the_same_in_another_process():
         check=True,
     )
     assert int(out.stdout) == board_key([[0, 5, 0]])
+
+
+@given(st.lists(st.sampled_from(MOVES), max_size=30))
+def test_the_key_of_a_state_is_that_of_its_board(actions):
+    (level,) = parse("########\n#+ $ *##\n#  $ .*#\n#    ###\n########", "drawn board")
+    boxes, player = level.boxes, level.player
+    for name in actions:
+        boxes, player = move(level, boxes, player, name)
+    assert state_key(level, boxes, player) == board_key(codes(draw(level, boxes, player)))
