@@ -15,13 +15,13 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _MASK = (1 << 64) - 1
+_encode = json.JSONEncoder(separators=(",", ":")).encode
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
 def derive(*key: int | str) -> int:
     """Return a 64-bit seed for a key of integers and strings, equal in every process."""
-    text = json.dumps(key, separators=(",", ":"))
-    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little")
+    return int.from_bytes(hashlib.blake2b(_encode(key).encode(), digest_size=8).digest(), "little")
 
 
 def digest(content: str | bytes) -> str:

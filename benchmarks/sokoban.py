@@ -23,6 +23,7 @@ import gymnasium as gym
 import numpy as np
 
 import arl_gym  # noqa: F401 - registers the ids
+from arl_gym.envs.sokoban.batch_views import Pictures
 from arl_gym.envs.sokoban.env import SokobanEnv
 from arl_gym.envs.sokoban.levels import load_levels
 from arl_gym.envs.sokoban.rules import Level
@@ -51,10 +52,13 @@ def rooms(seconds: float, size: int, boxes: int, fresh: bool) -> float:
     def reset() -> int:
         nonlocal at
         at += 1
-        env.level(ids[at if fresh else at % 256]) if fresh else env.reset(options={"task_id": ids[at % 256]})
+        if fresh:
+            env.level(ids[at % len(ids)])
+        else:
+            env.reset(options={"task_id": ids[at % 256]})
         return 1
 
-    for _ in range(256):
+    for _ in range(6000 if fresh else 256):  # numba comes in after about 3,000 rooms
         reset()
     return rate(reset, seconds)
 
@@ -75,6 +79,20 @@ def batch_steps(seconds: float, num_envs: int = 64, **kwargs: Any) -> float:
     for _ in range(200_000 // num_envs):
         step()
     return rate(step, seconds)
+
+
+def redraws(seconds: float, backend: str) -> float:
+    """Whole pictures of 6x6 boards, 96x96 pixels, 64 at a time."""
+    pictures = Pictures(64, (6, 6), 16, backend)
+    rooms = SokobanEnv(obs_mode="grid")
+    boards = np.stack([rooms.reset(seed=i)[0].reshape(-1) for i in range(64)])
+
+    def draw() -> int:
+        pictures.forget()
+        pictures.draw(boards)
+        return 64
+
+    return rate(draw, seconds)
 
 
 def single_steps(seconds: float, obs_mode: str) -> float:
@@ -149,6 +167,8 @@ ROWS = (
         ours=lambda s: batch_steps(s, obs_mode="image", tile_size=16, backend="numpy", copy=False),
         peer="gym-sokoban-rgb",
     ),
+    Row(name="full redraws/s, 96x96, numba", ours=lambda s: redraws(s, "numba")),
+    Row(name="full redraws/s, 96x96, numpy", ours=lambda s: redraws(s, "numpy")),
     Row(name="single steps/s, text", ours=lambda s: single_steps(s, "text")),
     Row(name="single steps/s, grid", ours=lambda s: single_steps(s, "grid")),
 )

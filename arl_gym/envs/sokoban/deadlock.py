@@ -138,12 +138,13 @@ class MoveTable:
 
     def remaining(self, boxes: Boxes, player: int) -> int | None:
         """Return the fewest moves that solve a state, None if it has no solution."""
-        if boxes - self._player.keys() != self._walled_in:
+        if not self._walled_in <= boxes:
             return None
-        movable = sorted(boxes - self._walled_in)
-        if not all(box in self._ranks[0] for box in movable):
+        try:
+            row = self._row(sorted(boxes - self._walled_in))
+        except KeyError:  # a box on a dead cell
             return None
-        moves = self._moves[self._row(movable) + self._player[player]]
+        moves = self._moves[row + self._player[player]]
         return None if moves == _UNREACHED else moves
 
     def _row(self, boxes: Iterable[int]) -> int:

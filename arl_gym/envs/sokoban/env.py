@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from arl_gym.core import SPLITS, Outcome, TextEnv, Unicode
 from arl_gym.envs.sokoban.deadlock import MoveTable, find_deadlock, n_states
-from arl_gym.envs.sokoban.keys import state_key
+from arl_gym.envs.sokoban.keys import key_words, state_key
 from arl_gym.envs.sokoban.levels import Source
-from arl_gym.envs.sokoban.rules import MOVES, SYMBOLS, Boxes, Level, Plan, codes, draw, move
+from arl_gym.envs.sokoban.rules import MOVES, SYMBOLS, Boxes, Level, Plan, draw, move, place_codes
 from arl_gym.envs.sokoban.solver import solve
 from arl_gym.envs.sokoban.tasks import LevelTasks, RoomTasks, Tasks, first_solution
 from arl_gym.envs.sokoban.tiles import TILE_SIZES, draw_image
@@ -242,6 +242,8 @@ class SokobanEnv(TextEnv):
     def _begin(self, task_id: str) -> None:
         self._level = self.level(task_id)
         self.max_steps = self.step_limit(self._level)
+        self._key_words = key_words(self._level)
+        self._exact = n_states(self._level) <= self._exact_states
         self._effective = False
         self._plan: Plan | None = None
         self._place(self._level.boxes, self._level.player)
@@ -249,14 +251,22 @@ class SokobanEnv(TextEnv):
     def _place(self, boxes: Boxes, player: int) -> None:
         self._boxes, self._player = boxes, player
         self._n_on_target = len(boxes & self._level.targets)
-        self._board = draw(self._level, boxes, player)
+        # What not every view or info needs is made when it is asked for.
+        self._drawn: str | None = None
+        self._seen_ahead: tuple[str, int] | None = None
+
+    @property
+    def _board(self) -> str:
+        if self._drawn is None:
+            self._drawn = draw(self._level, self._boxes, self._player)
+        return self._drawn
 
     # ---- one step
 
     def _check_action(self, action: Any) -> None:
         if self.action_mode == "text":
             super()._check_action(action)
-        elif not self.action_space.contains(action):
+        elif not _is_move(action):
             raise ActionError(
                 f"SokobanEnv(action_mode='discrete') takes 0 to {len(MOVES) - 1}, got "
                 f"{type(action).__name__}: {action!r}"
@@ -274,9 +284,9 @@ class SokobanEnv(TextEnv):
             # An optimal plan minus its first move is optimal for the state that move leads to.
             self._plan = self._plan[1:] if self._plan and self._plan[0] == name else None
             self._place(boxes, player)
-        change = self._n_on_target - n_before
-        tenths = -1 + 10 * change + 100 * self._success()
-        return Outcome(reward=tenths / 10, terminated=self._success(), valid=True)
+        solved = self._success()
+        tenths = -1 + 10 * (self._n_on_target - n_before) + 100 * solved
+        return Outcome(reward=tenths / 10, terminated=solved, valid=True)
 
     # ---- what is seen
 
@@ -300,7 +310,7 @@ class SokobanEnv(TextEnv):
 
     def _codes(self) -> npt.NDArray[np.uint8]:
         """Return the codes of the board on the canvas, (H, W); what lies around the board is wall."""
-        board = codes(self._board)
+        board = place_codes(self._level, self._boxes, self._player)
         if board.shape == self.canvas:
             return board
         padded = np.zeros(self.canvas, dtype=np.uint8)
@@ -326,13 +336,15 @@ class SokobanEnv(TextEnv):
         return self._n_on_target / len(self._boxes)
 
     def _state_key(self) -> str:
-        return f"{state_key(self._level, self._boxes, self._player):016x}"
+        return f"{state_key(self._key_words, self._boxes, self._player):016x}"
 
     def _admissible(self) -> list[str]:
         return list(MOVES)
 
     def _extra_info(self) -> dict[str, Any]:
-        deadlock, moves_left = self._outlook()
+        if self._seen_ahead is None:
+            self._seen_ahead = self._outlook()
+        deadlock, moves_left = self._seen_ahead
         return {
             "optimal_moves": self._level.optimal,
             "moves_left": moves_left,
@@ -345,8 +357,7 @@ class SokobanEnv(TextEnv):
     def _outlook(self) -> tuple[str, int]:
         """Return the kind of deadlock and the fewest moves left (-1: none, or not known)."""
         level, boxes, player = self._level, self._boxes, self._player
-        exact = n_states(level) <= self._exact_states
-        if exact:
+        if self._exact:
             if level.optimal and (boxes, player) == (level.boxes, level.player):
                 return "none", level.optimal  # as the table would say, which a reset alone does not need
             left = _move_table(level).remaining(boxes, player)
@@ -355,7 +366,7 @@ class SokobanEnv(TextEnv):
         found = find_deadlock(level, boxes)
         if found != "none":
             return found, -1
-        return ("exact" if exact else "unknown"), -1
+        return ("exact" if self._exact else "unknown"), -1
 
     def get_state(self) -> dict[str, Any]:
         """Return a JSON-able snapshot: the task and the actions so far."""
@@ -418,6 +429,14 @@ class SokobanEnv(TextEnv):
 def _move_table(level: Level) -> MoveTable:
     """Search a room backwards, once a process: all copies of a task ask."""
     return MoveTable(level)
+
+
+def _is_move(action: Any) -> bool:
+    """Return whether an action is an integer of the discrete space; many times faster than asking it."""
+    if isinstance(action, np.ndarray) and action.shape == ():
+        action = action[()]
+    is_integer = isinstance(action, (int, np.integer)) and not isinstance(action, bool)
+    return is_integer and 0 <= int(action) < len(MOVES)
 
 
 def _whole(name: str, value: object, *, least: int | None = 1) -> int:

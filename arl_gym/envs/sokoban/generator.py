@@ -275,7 +275,7 @@ def _compiled_topology(spec: RoomSpec, rng: Rng) -> _Topology:
         state,
     )
     rng.state = int(state[0])
-    rows = ((boxes, player, moves) for *boxes, player, moves in starts.tolist())
+    rows = ((boxes, player, moves) for *boxes, player, moves in map(np.ndarray.tolist, starts))
     return _Topology(text.tobytes().decode("ascii"), frozenset(cells.tolist()), rows, n_entries)
 
 

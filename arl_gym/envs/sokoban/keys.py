@@ -45,17 +45,21 @@ def board_key(codes: npt.ArrayLike) -> int:
     return int(np.bitwise_xor.reduce(cell_keys(*board.shape)[rows, columns, board], axis=None))
 
 
-def state_key(level: Level, boxes: Boxes, player: int) -> int:
-    """Return `board_key` of the board in this state, from the few cells that hold something."""
-    key, box_words, player_words = _words(level)
+KeyWords = tuple[int, dict[int, int], dict[int, int]]
+"""The key of an empty room, and what a box or the player on a cell changes in it."""
+
+
+def state_key(words: KeyWords, boxes: Boxes, player: int) -> int:
+    """Return `board_key` of a room in this state, from the few cells that hold something."""
+    key, box_words, player_words = words
     for box in boxes:
         key ^= box_words[box]
     return key ^ player_words[player]
 
 
 @lru_cache(maxsize=1024)
-def _words(level: Level) -> tuple[int, dict[int, int], dict[int, int]]:
-    """Return the key of the empty room, and what a box or the player on a cell changes in it."""
+def key_words(level: Level) -> KeyWords:
+    """Return what `state_key` takes, once a process: all copies of a task ask."""
     all_words = cell_keys(level.height, level.width)
     empty, box_words, player_words = 0, {}, {}
     for cell, symbol in enumerate(level.text):

@@ -58,6 +58,11 @@ class Level:
         return self.text.count("\n") + 1
 
     @cached_property
+    def open_codes(self) -> npt.NDArray[np.uint8]:
+        """Codes of the empty room, row after row, shape (H * W,)."""
+        return codes(self.text).reshape(-1)
+
+    @cached_property
     def targets(self) -> Boxes:
         """Cells to cover."""
         return frozenset(i for i, symbol in enumerate(self.text) if symbol == TARGET)
@@ -116,6 +121,15 @@ def draw(level: Level, boxes: Boxes, player: int) -> str:
     return "".join(cells)
 
 
+def place_codes(level: Level, boxes: Boxes, player: int) -> npt.NDArray[np.uint8]:
+    """Return a fresh array of codes, shape (H, W): `codes` of what `draw` gives, without drawing."""
+    cells, targets, stride = level.open_codes.copy(), level.targets, level.width + 1
+    for box in boxes:
+        cells[box - box // stride] = 3 if box in targets else 4
+    cells[player - player // stride] = 6 if player in targets else 5
+    return cells.reshape(level.height, level.width)
+
+
 def codes(board: str) -> npt.NDArray[np.uint8]:
     """Return a board text as a fresh array of codes, shape (H, W): the index of each symbol in `SYMBOLS`."""
     raw = np.frombuffer((board + "\n").translate(_TO_CODES).encode("latin-1"), dtype=np.uint8)
@@ -124,9 +138,9 @@ def codes(board: str) -> npt.NDArray[np.uint8]:
 
 def canonical_digest(board: str) -> str:
     """Return a digest that the 8 symmetries of a board share; walls that enclose nothing do not count."""
-    columns = _without_outer_walls([*map("".join, zip(*board.split("\n"), strict=True))])
-    rows = _without_outer_walls([*map("".join, zip(*columns, strict=True))])
-    columns = [*map("".join, zip(*rows, strict=True))]
+    rows = _without_outer_walls(board.split("\n"))
+    columns = _without_outer_walls([*map("".join, zip(*rows, strict=True))])
+    rows = [*map("".join, zip(*columns, strict=True))]
     forms = []
     for lines in (rows, columns):
         text, upside_down = "".join(lines), "".join(lines[::-1])
@@ -138,5 +152,10 @@ def canonical_digest(board: str) -> str:
 
 
 def _without_outer_walls(lines: list[str]) -> list[str]:
-    used = [i for i, line in enumerate(lines) if line.strip(WALL)]
-    return lines[used[0] : used[-1] + 1]
+    wall = WALL * len(lines[0])
+    first, last = 0, len(lines) - 1
+    while lines[first] == wall:
+        first += 1
+    while lines[last] == wall:
+        last -= 1
+    return lines[first : last + 1]

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arl_gym.envs.sokoban.levels import parse
-from arl_gym.envs.sokoban.rules import MOVES, canonical_digest, codes, draw, move
+from arl_gym.envs.sokoban.rules import MOVES, canonical_digest, codes, draw, move, place_codes
 
 
 def play(board, *names):
@@ -109,3 +109,12 @@ def test_moves_conserve_boxes_walls_and_targets(names):
 def test_codes_of_a_board_are_the_positions_of_its_symbols():
     assert codes("#_O√\nXPS#").tolist() == [[0, 1, 2, 3], [4, 5, 6, 0]]
     assert codes("#_O").tolist() == [[0, 1, 2]]
+
+
+@given(st.lists(st.sampled_from(MOVES), max_size=30))
+def test_the_codes_of_a_state_are_those_of_its_drawing(names):
+    (level,) = parse("#######\n#+ *$.#\n# $   #\n#     #\n#######", "drawn board")
+    boxes, player = level.boxes, level.player
+    for name in names:
+        boxes, player = move(level, boxes, player, name)
+    assert (place_codes(level, boxes, player) == codes(draw(level, boxes, player))).all()
