@@ -18,7 +18,7 @@ from gymnasium.vector.utils import batch_space
 
 from arl_gym.envs.sokoban import batch_numpy
 from arl_gym.envs.sokoban.batch_levels import LevelTable
-from arl_gym.envs.sokoban.batch_numpy import BOARD, CHOSEN, DUE, NEW, PLAYING
+from arl_gym.envs.sokoban.batch_numpy import BOARD, BYTES, CHOSEN, DUE, NEW, PLAYING, Records
 from arl_gym.envs.sokoban.batch_views import Pictures, Planes, kernels
 from arl_gym.envs.sokoban.compiled import use_numba
 from arl_gym.envs.sokoban.env import SokobanEnv
@@ -134,6 +134,7 @@ class SokobanVectorEnv(VectorEnv[Observations, npt.ArrayLike, npt.NDArray[Any]])
     def _set_boards(self, height: int, width: int) -> None:
         n, cells = self.num_envs, height * width
         self._boards = np.zeros(n, dtype=BOARD)
+        self._bytes = self._boards.view(BYTES)
         self._fields = {name: self._boards[name] for name in BOARD.names or ()}
         self._codes = np.zeros((n, cells), dtype=np.uint8)
         self._dead = np.zeros((n, cells), dtype=np.bool_)
@@ -195,7 +196,7 @@ class SokobanVectorEnv(VectorEnv[Observations, npt.ArrayLike, npt.NDArray[Any]])
                 self._fields["task_index"][i] = tasks[i]
         self._restart()
         self._draw()
-        return self._observations(), self._infos()
+        return self._observations(), _infos(self._snapshot())
 
     def step(self, actions: npt.ArrayLike) -> tuple[Observations, Floats, Flags, Flags, dict[str, Any]]:
         """Step all boards.
@@ -219,16 +220,15 @@ class SokobanVectorEnv(VectorEnv[Observations, npt.ArrayLike, npt.NDArray[Any]])
         if due and self.autoreset_mode is AutoresetMode.NEXT_STEP:
             self._restart()
         self._draw()
-        fields = self._fields
-        rewards = fields["reward"].copy()
-        terminations, truncations = fields["terminated"].copy(), fields["truncated"].copy()
-        infos = self._infos()
+        boards = self._snapshot()
+        rewards, terminations, truncations = boards["reward"], boards["terminated"], boards["truncated"]
+        infos = _infos(boards)
         if due and self.autoreset_mode is AutoresetMode.SAME_STEP:
             ended = terminations | truncations
             final = {"final_obs": self._seen.copy(), "final_info": infos}
             self._restart()
             self._draw()
-            infos = {**self._infos(), **final, "_final_obs": ended, "_final_info": ended.copy()}
+            infos = {**_infos(self._snapshot()), **final, "_final_obs": ended, "_final_info": ended.copy()}
         return self._observations(), rewards, terminations, truncations, infos
 
     def render(self) -> tuple[Any, ...] | None:
@@ -256,11 +256,12 @@ class SokobanVectorEnv(VectorEnv[Observations, npt.ArrayLike, npt.NDArray[Any]])
         if self._picture is not None:
             self._picture.draw(self._codes)
 
+    def _snapshot(self) -> Records:
+        """Return a copy of the boards' records: rewards, flags and infos are its fields."""
+        return self._bytes.copy().view(BOARD)
+
     def _observations(self) -> Observations:
         return self._seen.copy() if self._copy else self._seen_only
-
-    def _infos(self) -> dict[str, Any]:
-        return {name: self._fields[name].copy() for name in _INFOS}
 
     # ---- new episodes
 
@@ -354,6 +355,10 @@ class SokobanVectorEnv(VectorEnv[Observations, npt.ArrayLike, npt.NDArray[Any]])
             )
         over = np.flatnonzero(self._fields["phase"] != PLAYING).tolist()
         return EpisodeOverError(f"envs {over} have no running episode: reset them before the next step")
+
+
+def _infos(boards: Records) -> dict[str, Any]:
+    return {name: boards[name] for name in _INFOS}
 
 
 def _check_modes(single: SokobanEnv) -> None:

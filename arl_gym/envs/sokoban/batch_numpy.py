@@ -63,7 +63,8 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 _27, _30, _31 = np.uint64(27), np.uint64(30), np.uint64(31)
 
-_BYTES = np.dtype(("V", BOARD.itemsize))
+BYTES = np.dtype(("V", BOARD.itemsize))
+"""A record as plain bytes: NumPy copies records field by field, and bytes at once."""
 
 # What becomes of each code when the player comes or leaves, and when a box is pushed there.
 _WITH_PLAYER = (WALL, PLAYER, PLAYER_ON_TARGET, PLAYER_ON_TARGET, PLAYER, FLOOR, TARGET)
@@ -137,7 +138,7 @@ def _walk(boards: Records, codes: Bytes, dead: Bools, delta: Ints, width: int, s
     at = player + _first_cells(*codes.shape)
     ahead = at + delta
     behind = ahead + delta
-    here, front = flat[at], flat[ahead]
+    here, front = flat.take(at), flat.take(ahead)
     back = flat.take(behind, mode="wrap")  # any code will do behind a wall at the edge
     pair = _SEVENFOLD.take(front) + back
     effective, pushed, gain = _EFFECTIVE.take(pair), _PUSHED.take(pair), _GAIN.take(pair)
@@ -145,14 +146,14 @@ def _walk(boards: Records, codes: Bytes, dead: Bools, delta: Ints, width: int, s
     flat[at], flat[ahead] = left, entered
 
     key, first = boards["state_key"], player * 7
-    change = swaps[0][first + here] ^ swaps[0][first + delta * 7 + front]
+    change = swaps[0].take(first + here) ^ swaps[0].take(first + delta * 7 + front)
     key ^= change * effective
     player += delta * effective
     pushers = pushed.nonzero()[0]
     if pushers.size:
-        cells, old = behind[pushers], back[pushers]
-        flat[cells] = _BOXED[old]
-        key[pushers] ^= swaps[1][(player[pushers] + delta[pushers]) * 7 + old]
+        cells, old = behind.take(pushers), back.take(pushers)
+        flat[cells] = _BOXED.take(old)
+        key[pushers] ^= swaps[1].take((player + delta).take(pushers) * 7 + old)
 
     on_target, steps = boards["boxes_on_target"], boards["steps"]
     on_target += gain
@@ -178,14 +179,14 @@ def _find_deadlocks(
 ) -> None:
     """Look at the boxes that `pushers` have just pushed, at `cells` of the flat arrays."""
     flat, flat_dead, deadlock = codes.reshape(-1), dead.reshape(-1), boards["deadlock"]
-    deadlock[pushers[flat_dead[cells]]] = DEAD_SQUARE
+    deadlock[pushers[flat_dead.take(cells)]] = DEAD_SQUARE
     # A box with no other beside it can be frozen on a target only, or on a dead square.
     suspect = ((deadlock == UNKNOWN) & (boards["boxes"] > 1))[pushers]
     pushers, cells = pushers[suspect], cells[suspect]
     if pushers.size:
         # Most boxes can move along an axis even if all others count as fixed: no need for the whole board.
         around = cells + np.array([[-1], [-width], [1], [width]])
-        holds = _HOLDS.take(flat[around]) + flat_dead[around]
+        holds = _HOLDS.take(flat.take(around)) + flat_dead.take(around)
         across, along = holds[:2] + holds[2:]
         pushers = pushers[(across >= 2) & (along >= 2) & (across + along >= _HOLDS[BOX])]
     if pushers.size:
@@ -245,8 +246,7 @@ def restart(
     rows = row_of[task[chosen]]
     loaded = rows >= 0
     begins, rows = chosen[loaded], rows[loaded]
-    # As plain bytes: NumPy copies records field by field.
-    boards.view(_BYTES)[begins] = starts.view(_BYTES)[rows]
+    boards.view(BYTES)[begins] = starts.view(BYTES)[rows]
     codes[begins] = start_codes.take(rows, axis=0)
     dead[begins] = start_dead.take(rows, axis=0)
     return len(chosen) - len(begins)
