@@ -189,6 +189,17 @@ def observation_parts(observation: Any) -> list[Part]:
     return [{"type": "text", "text": str(observation)}]
 
 
+def keep_images(observation: Any) -> Any:
+    """Return an observation with its image arrays as PIL images: converted once, safe from later changes."""
+    if is_image(observation):
+        from PIL import Image
+
+        return Image.fromarray(observation)
+    if isinstance(observation, Mapping):
+        return {key: keep_images(value) for key, value in observation.items()}
+    return observation
+
+
 def is_image(x: Any) -> bool:
     """Return whether `x` is a uint8 array of shape (H, W, 3)."""
     return isinstance(x, np.ndarray) and x.dtype == np.uint8 and x.ndim == 3 and x.shape[2] == 3

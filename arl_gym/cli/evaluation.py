@@ -67,6 +67,8 @@ def _options(args: list[str]) -> argparse.Namespace:
     p.add_argument("--json", type=Path, metavar="FILE", help="write the result with its per-episode values")
     p.add_argument("--record", type=Path, metavar="DIR", help="write the episodes, for arl-gym replay")
     options = p.parse_args(args)
+    if options.policy is None and options.model in ("random", "expert"):
+        p.error(f"--model takes a model: say --policy {options.model}")
     options.policy = options.policy or ("hf" if options.model else None)
     if options.policy is None:
         p.error("say who plays: --policy random, --policy expert or --model DIR")

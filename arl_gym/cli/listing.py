@@ -18,7 +18,7 @@ def run(args: list[str]) -> int:
     for env_id, entry in ENVS.items():
         make = load_env_creator(entry.entry_point)
         card = inspect.getdoc(make) or ""
-        max_steps = inspect.signature(make).parameters["max_steps"].default
+        max_steps = inspect.signature(make).parameters["max_steps"].default or "by task"
         window = "dialogue" if entry.window is None else entry.window
         print(f"{env_id}  max_steps {max_steps}, window {window}, format {entry.format}")
         print(f"  {card.partition(chr(10))[0]}")

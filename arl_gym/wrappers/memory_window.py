@@ -10,7 +10,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from arl_gym.core import Chat, Message, Prompt, PromptView, compose
+from arl_gym.core import Chat, Message, Prompt, PromptView, compose, keep_images
 from arl_gym.errors import ConfigError, EpisodeOverError
 from arl_gym.wrappers.format_penalty import format_instructions, has_format_penalty
 
@@ -68,6 +68,7 @@ class MemoryWindow(gym.Wrapper[list[Message], Any, Any, Any], gym.utils.RecordCo
     ) -> tuple[list[Message], dict[str, Any]]:
         """Start an episode; see the wrapped env."""
         obs, info = self.env.reset(seed=seed, options=options)
+        obs = keep_images(obs)
         self._history.clear()
         self._seen, self._n_steps, self._full = obs, 0, False
         messages = self._messages(obs, info)
@@ -84,6 +85,7 @@ class MemoryWindow(gym.Wrapper[list[Message], Any, Any, Any], gym.utils.RecordCo
         if self._full:
             raise EpisodeOverError("the context is full, which ended the episode: call reset() first")
         obs, reward, terminated, truncated, info = self.env.step(action)
+        obs = keep_images(obs)
         self._n_steps += 1
         taken = info["action"] if self._formatted else str(action)
         self._history.append((self._n_steps, self._seen, taken))

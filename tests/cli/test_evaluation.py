@@ -51,6 +51,7 @@ def test_the_agent_layer_is_chosen_by_options(tmp_path):
     ("args", "says"),
     [
         ([ID], "say who plays"),
+        ([ID, "--model", "random"], "say --policy random"),
         ([ID, "--policy", "random", "--model", "x"], "--model goes with --policy hf"),
         ([ID, "--policy", "hf"], "--model goes with --policy hf"),
         (["ARL/Sokobn-v0", "--policy", "random"], "did you mean 'ARL/Sokoban-v0'"),

@@ -1,5 +1,6 @@
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from PIL import Image
@@ -180,6 +181,23 @@ def test_pictures_of_now_and_of_the_history_become_image_parts():
     assert [p["type"] for p in parts] == ["text", "image", "text", "image", "text"]
     assert [p["image"].getpixel((0, 0))[0] for p in parts if p["type"] == "image"] == [0, 50]
     assert messages in Chat()
+
+
+class OneBuffer(gym.ObservationWrapper):
+    """Returns the same array again and again, overwritten, as some environments do."""
+
+    buffer = np.zeros((4, 4, 3), dtype=np.uint8)
+
+    def observation(self, observation):
+        self.buffer[:] = observation[0, 0]
+        return {"text": "hall", "image": self.buffer}
+
+
+def test_pictures_of_the_history_stay_when_the_env_overwrites_its_array():
+    env = MemoryWindow(OneBuffer(FullCorridor(obs_mode="image")), window=1)
+    env.reset(seed=0)
+    parts = content(env.step("right")[0])
+    assert [p["image"].getpixel((0, 0))[0] for p in parts if p["type"] == "image"] == [0, 50]
 
 
 def test_an_observation_of_text_and_picture_gives_both_in_this_order():

@@ -46,8 +46,8 @@ class SokobanEnv(TextEnv):
     `info["deadlock"]` says so where it can be known.
 
     ## Observation
-    By `obs_mode`: the board as text (default), as an integer grid, as one-hot planes, as an image, or both
-    text and image. Every view shows the same seven kinds of cell; the codes are their numbers:
+    The board as text (default), an integer grid, one-hot planes, an image, or text and image, by `obs_mode`.
+    Every view shows the same seven kinds of cell; the codes are their numbers:
 
     | code | symbol | cell |
     |---|---|---|
@@ -94,8 +94,9 @@ class SokobanEnv(TextEnv):
     The step that solves a room gives 10.9. One box solved in n moves returns 11 - 0.1 n.
 
     ## Episode end
-    Terminated only when all boxes are on targets; truncated after `max_steps` actions. By default that is 15,
-    or 1.5 times the room's fewest moves (rounded up) if that is more, or 200 if these are not known.
+    Terminated only when all boxes are on targets; truncated after `max_steps` actions (15, more where a room
+    needs it). By default that is 15, or 1.5 times the room's fewest moves (rounded up) if that is more, or
+    200 if these are not known.
 
     ## Info
     The keys of every environment, `score` being the share of boxes on target, and
@@ -145,8 +146,8 @@ class SokobanEnv(TextEnv):
     `levels` reads your own files (dataset "levels"), e.g. Boxoban or XSB collections; none are shipped.
 
     ## Baselines
-    Default rooms, 15 steps: random moves solve 9 % (1000 train tasks); the expert, an optimal solver, solves
-    all in exactly `optimal_moves`.
+    Random moves solve 11 % of the default rooms (1000 train tasks), and none of 256 test rooms of 10x10 with
+    4 boxes. The expert, an optimal solver, solves all of both in exactly `optimal_moves`.
 
     ## Version history
     - v0: first release.

@@ -1,5 +1,7 @@
 """Many boards at once: moves, rewards and infos, against drawn boards and the single environment."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
@@ -400,6 +402,35 @@ def test_the_numpy_backend_loads_neither_numba_nor_pillow():
     ).split()
     assert "arl_gym.envs.sokoban.batch_numpy" in loaded
     assert not {"numba", "PIL"} & set(loaded)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_100_000_random_episodes_leave_no_memory_behind(backend):
+    n = 1000
+    env = make(n, num_tasks=200, max_steps=15, num_boxes=1, optimal=(3, 10), backend=backend)
+    actions = random_actions(97, n)
+    env.reset(seed=0)
+    lengths, n_episodes, at_half = np.zeros(n, dtype=int), 0, 0
+    tracemalloc.start()
+    try:
+        step = 0
+        while n_episodes < 100_000:
+            boards, rewards, terminations, truncations, infos = env.step(actions[step % 97])
+            ended = terminations | truncations
+            lengths += 1
+            assert set(rewards.tolist()) <= {-0.1, 0.0, 10.9}
+            assert (truncations == ((lengths == 15) & ~terminations)).all()
+            assert (infos["success"] == terminations).all()
+            # The step after an end begins anew and does not count.
+            lengths[ended] = -1
+            n_episodes += int(ended.sum())
+            step += 1
+            if not at_half and n_episodes >= 50_000:
+                at_half = tracemalloc.get_traced_memory()[0]
+        assert tracemalloc.get_traced_memory()[0] < at_half + 100_000
+    finally:
+        tracemalloc.stop()
+    assert boards.max() <= 6
 
 
 def test_closing_twice_is_fine():

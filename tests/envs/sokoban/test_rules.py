@@ -106,6 +106,18 @@ def test_moves_conserve_boxes_walls_and_targets(names):
     assert player not in boxes
 
 
+@given(st.lists(st.sampled_from(MOVES), max_size=40))
+def test_a_walk_is_undone_by_the_opposite_walk(names):
+    (level,) = parse("#######\n#+ *$.#\n# $   #\n#     #\n#######", "drawn board")
+    boxes, player = level.boxes, level.player
+    for name in names:
+        after = move(level, boxes, player, name)
+        if after[0] == boxes and after[1] != player:
+            opposite = MOVES[MOVES.index(name) ^ 1]
+            assert move(level, *after, opposite) == (boxes, player)
+        boxes, player = after
+
+
 def test_codes_of_a_board_are_the_positions_of_its_symbols():
     assert codes("#_O√\nXPS#").tolist() == [[0, 1, 2, 3], [4, 5, 6, 0]]
     assert codes("#_O").tolist() == [[0, 1, 2]]
