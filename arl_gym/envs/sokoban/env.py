@@ -13,7 +13,20 @@ from arl_gym.core import SPLITS, Outcome, TextEnv, Unicode
 from arl_gym.envs.sokoban.deadlock import MoveTable, find_deadlock, n_states
 from arl_gym.envs.sokoban.keys import key_words, state_key
 from arl_gym.envs.sokoban.levels import Source
-from arl_gym.envs.sokoban.rules import MOVES, SYMBOLS, Boxes, Level, Plan, draw, move, place_codes
+from arl_gym.envs.sokoban.rules import (
+    BOX,
+    BOX_ON_TARGET,
+    MOVES,
+    PLAYER,
+    PLAYER_ON_TARGET,
+    SYMBOLS,
+    Boxes,
+    Level,
+    Plan,
+    draw,
+    move,
+    place_codes,
+)
 from arl_gym.envs.sokoban.solver import solve
 from arl_gym.envs.sokoban.tasks import LevelTasks, RoomTasks, Tasks, first_solution
 from arl_gym.envs.sokoban.tiles import TILE_SIZES, draw_image
@@ -26,7 +39,7 @@ ObsMode = Literal["text", "grid", "planes", "image", "both"]
 DEADLOCKS = ("none", "unknown", "dead_square", "freeze", "exact")
 """What `info["deadlock"]` may say. Batched environments give the position: from 2 on the room is lost."""
 
-_SPACED = str.maketrans({symbol: f" {symbol} \t" for symbol in SYMBOLS})
+_SPACED = {symbol: f" {symbol} \t" for symbol in SYMBOLS}
 _TASK = "Push every box onto a target."
 _STEPS = 15
 """Steps of an episode, unless a room needs more."""
@@ -244,6 +257,7 @@ class SokobanEnv(TextEnv):
         self._level = self.level(task_id)
         self.max_steps = self.step_limit(self._level)
         self._key_words = key_words(self._level)
+        self._spaced = _spaced_cells(self._level)
         self._exact = n_states(self._level) <= self._exact_states
         self._effective = False
         self._plan: Plan | None = None
@@ -307,7 +321,11 @@ class SokobanEnv(TextEnv):
             return self._board
         if self.text_format == "inner":
             return "\n".join(row[1:-1] for row in self._board.split("\n")[1:-1])
-        return self._board.translate(_SPACED)
+        cells, targets = self._spaced.copy(), self._level.targets
+        for box in self._boxes:
+            cells[box] = _SPACED[BOX_ON_TARGET if box in targets else BOX]
+        cells[self._player] = _SPACED[PLAYER_ON_TARGET if self._player in targets else PLAYER]
+        return "".join(cells)
 
     def _codes(self) -> npt.NDArray[np.uint8]:
         """Return the codes of the board on the canvas, (H, W); what lies around the board is wall."""
@@ -424,6 +442,12 @@ class SokobanEnv(TextEnv):
 
     def _pushes(self, name: str) -> bool:
         return self._player + self._level.deltas[name] in self._boxes
+
+
+@lru_cache(maxsize=1024)
+def _spaced_cells(level: Level) -> list[str]:
+    """Return the cells of an empty room as the spaced text shows them, for all copies of a task."""
+    return [_SPACED.get(symbol, symbol) for symbol in level.text]
 
 
 @lru_cache(maxsize=256)
