@@ -7,7 +7,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypedDict
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 import gymnasium as gym
 import numpy as np
@@ -225,8 +225,7 @@ class PromptView:
 Prompt = Callable[[PromptView], list[Message]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What one action did: `reward`, whether the task is over, and whether the action was a legal one."""
 
     reward: float

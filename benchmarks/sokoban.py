@@ -4,8 +4,9 @@
     python benchmarks/sokoban.py --peers peers/bin/python
 
 Every measurement runs in a process of its own, ours and the peer's in turn, five times; the table shows the
-medians, the best (of a shared machine the least disturbed) and the ratio of the medians. Without `--peers` only ours are measured. `--levels` (default ../shared/data/sokoban)
-is a folder with Boxoban and XSB levels and their `optimal.csv`; without it the solver is left out.
+medians, the best (on a shared machine the least disturbed) and the ratio of the medians. Without `--peers`
+only ours are measured. `--levels` (default ../shared/data/sokoban) is a folder with Boxoban and XSB levels
+and their `optimal.csv`; without it the solver is left out.
 """
 
 import argparse

@@ -261,11 +261,13 @@ class SokobanEnv(TextEnv):
         self._exact = n_states(self._level) <= self._exact_states
         self._effective = False
         self._plan: Plan | None = None
+        self._boxes: Boxes = frozenset()
         self._place(self._level.boxes, self._level.player)
 
     def _place(self, boxes: Boxes, player: int) -> None:
+        if boxes is not self._boxes:
+            self._n_on_target = len(boxes & self._level.targets)
         self._boxes, self._player = boxes, player
-        self._n_on_target = len(boxes & self._level.targets)
         # What not every view or info needs is made when it is asked for.
         self._drawn: str | None = None
         self._seen_ahead: tuple[str, int] | None = None
