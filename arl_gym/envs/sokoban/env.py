@@ -462,6 +462,8 @@ def _is_move(action: Any) -> bool:
     """Return whether an action is an integer of the discrete space; many times faster than asking it."""
     if isinstance(action, np.ndarray) and action.shape == ():
         action = action[()]
+    if type(action) is int:
+        return 0 <= action < len(MOVES)
     is_integer = isinstance(action, (int, np.integer)) and not isinstance(action, bool)
     return is_integer and 0 <= int(action) < len(MOVES)
 

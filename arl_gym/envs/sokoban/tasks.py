@@ -67,6 +67,7 @@ class RoomTasks:
                 )
         self._optimal = optimal
         self._rooms = self._source(split)
+        self._all_ids = TaskIds(split, len(self._rooms))
         first = self._rooms[0]
         self.canvas = (first.height, first.width)
 
@@ -76,12 +77,12 @@ class RoomTasks:
 
     def ids(self, split: str, n: int | None) -> TaskIds:
         """Return the first n task ids of a split, all if n is None."""
-        total = len(self._source(split))
+        total = len(self._rooms if split == self._split else self._source(split))
         return TaskIds(split, total if n is None else min(n, total))
 
     def level(self, task_id: str) -> Level:
         """Return the room of a task."""
-        return _room(self._rooms, self.ids(self._split, None).index(task_id))
+        return _room(self._rooms, self._all_ids.index(task_id))
 
 
 @lru_cache(maxsize=4096)
