@@ -109,7 +109,6 @@ class RoomSpec:
         return f"dim_room={size}, num_boxes={self.boxes}, optimal={moves}"
 
 
-@lru_cache(maxsize=4096)
 def room(spec: RoomSpec, split: str, index: int, backend: str = "auto") -> Level:
     """Return the room of a task: the same in every process. Rooms of val, test and test_ood all differ.
 

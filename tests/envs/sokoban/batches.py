@@ -1,4 +1,4 @@
-"""Boards, environments and actions for the tests of many boards at once."""
+"""Backends, boards, environments and actions for the tests of Sokoban."""
 
 import os
 
@@ -12,12 +12,10 @@ from arl_gym.envs.sokoban.rules import SYMBOLS
 from arl_gym.rng import Rng
 
 CI = os.environ.get("CI") == "true"
+# In CI numba must be there: the tests then run, and fail without it.
+needs_numba = pytest.mark.skipif(not (numba_installed() or CI), reason="needs the extra `fast`")
+BACKENDS = ["numpy", pytest.param("numba", marks=needs_numba)]
 UP, DOWN, LEFT, RIGHT = range(4)
-BACKENDS = [
-    "numpy",
-    # In CI it must be there: the tests then run, and fail without it.
-    pytest.param("numba", marks=pytest.mark.skipif(not (numba_installed() or CI), reason="no numba")),
-]
 
 SHORT = "#####\n#@$.#\n#####"
 TALL = "####\n#@ #\n#$ #\n#  #\n#. #\n####"

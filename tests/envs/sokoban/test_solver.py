@@ -6,21 +6,18 @@ from itertools import islice
 
 import pytest
 
-from arl_gym.envs.sokoban.compiled import numba_installed
 from arl_gym.envs.sokoban.deadlock import MoveTable, find_deadlock
 from arl_gym.envs.sokoban.generator import RoomSpec, room
 from arl_gym.envs.sokoban.levels import load_levels, parse
 from arl_gym.envs.sokoban.rules import MOVES, move
 from arl_gym.envs.sokoban.solver import Objective, solve
 from arl_gym.errors import ConfigError, DependencyMissing, UnknownNameError
+from tests.envs.sokoban.batches import BACKENDS, needs_numba
 
 BOXOBAN = ("boxoban/unfiltered_valid_000_first200.txt", "boxoban/medium_valid_000_first200.txt")
 MICROBAN = "xsb/microban_xye.xsb"
 
 CAPS: tuple[tuple[Objective, int], ...] = (("moves", 3), ("moves", 300), ("pushes", 30), ("pushes", 300))
-
-BACKENDS = ("numpy", "numba") if numba_installed() else ("numpy",)
-needs_numba = pytest.mark.skipif(not numba_installed(), reason="needs the extra `fast`")
 
 
 def level(board):
