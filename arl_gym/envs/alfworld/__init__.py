@@ -1,0 +1,1 @@
+"""Household tasks in text: rooms, receptacles and objects, as ALFWorld plays them."""

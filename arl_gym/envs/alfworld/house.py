@@ -1,0 +1,456 @@
+"""The native engine: plays a game as TextWorld does, command for command.
+
+>>> house = House(game)  # doctest: +SKIP
+>>> house.act("go to fridge 1")  # doctest: +SKIP
+'You arrive at fridge 1. The fridge 1 is closed.'
+
+The rules are those of the ALFRED domain and its text grammar as TextWorld 1.7.0 carries them out. Where they
+are odd (a receptacle never fills, what was cooled is "cold", no lamp can be turned off), so are these.
+"""
+
+from bisect import insort
+from collections.abc import Sequence
+from functools import lru_cache
+
+from arl_gym.envs.alfworld.game import Game
+from arl_gym.envs.alfworld.scene import (
+    CLEANABLE,
+    COOLABLE,
+    HEATABLE,
+    PICKUPABLE,
+    SLICEABLE,
+    TOGGLEABLE,
+    VESSEL,
+)
+from arl_gym.rng import derive
+
+NOTHING_HAPPENS = "Nothing happens."
+
+_WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
+_ROOM = "You are in the middle of a room. Looking quickly around you, you see {}."
+# Verb, ability of the object, type of the receptacle.
+_TREATMENTS = (
+    ("clean", CLEANABLE, "sinkbasin"),
+    ("cool", COOLABLE, "fridge"),
+    ("heat", HEATABLE, "microwave"),
+)
+_KNIVES = ("knife", "butterknife")
+
+Command = tuple[str, int, int]
+"""Verb, and the numbers of what it is about; -1 where there is nothing."""
+
+
+class Tables:
+    """What does not change while a game is played."""
+
+    def __init__(self, game: Game):
+        self.object_number = {name: i for i, name in enumerate(game.objects)}
+        self.receptacle_number = {name: i for i, name in enumerate(game.receptacles)}
+        self.here: tuple[tuple[int, ...], ...] = tuple(
+            tuple(r for r, at in enumerate(game.location_of) if at == place)
+            for place in range(len(game.locations))
+        )
+        pairs = zip(game.receptacles, game.location_of, strict=True)
+        self._go_to = sorted((f"go to {name}", at) for name, at in pairs if at >= 0)
+        self._go_to_from: dict[int, list[str]] = {}
+        holds = set(game.can_contain)
+        self.fits: tuple[frozenset[int], ...] = tuple(
+            frozenset(r for r, kind in enumerate(game.receptacle_types) if (kind, what) in holds)
+            for what in game.object_types
+        )
+        self.is_knife = tuple(kind in _KNIVES for kind in game.object_types)
+        self.within: dict[int, list[str]] = {}
+        for inner, outer in game.within:
+            self.within.setdefault(outer, []).append(game.objects[inner])
+        self.put, self.put_join = ("move", " to ") if game.grammar == "0.4" else ("put", " in/on ")
+        self._pairs = {
+            "take": (" from ", self.object_number, self.receptacle_number),
+            self.put: (self.put_join, self.object_number, self.receptacle_number),
+            "heat": (" with ", self.object_number, self.receptacle_number),
+            "cool": (" with ", self.object_number, self.receptacle_number),
+            "clean": (" with ", self.object_number, self.receptacle_number),
+            "slice": (" with ", self.object_number, self.object_number),
+        }
+        self._commands: dict[str, Command] = {"look": ("look", -1, -1), "inventory": ("inventory", -1, -1)}
+        if game.help:
+            self._commands["help"] = ("help", -1, -1)
+        self._words: dict[tuple[str, int, int], int] = {}
+        self.root_key = derive(game.content_hash)
+
+    def go_to(self, place: int) -> list[str]:
+        """Return the sorted commands that lead away from a location."""
+        if place not in self._go_to_from:
+            self._go_to_from[place] = [command for command, at in self._go_to if at != place]
+        return self._go_to_from[place]
+
+    def parse(self, text: str) -> Command | None:
+        """Return what a command says, whether or not it can be done; None if it says nothing."""
+        found = self._commands.get(text)
+        if found is None and (found := self._parse(text)) is not None:
+            # Bounded: only texts that name things of this game are kept.
+            self._commands[text] = found
+        return found
+
+    def _parse(self, text: str) -> Command | None:
+        verb, _, rest = text.partition(" ")
+        if verb in self._pairs:
+            join, first, second = self._pairs[verb]
+            a, _, b = rest.partition(join)
+            return (verb, first[a], second[b]) if a in first and b in second else None
+        if verb == "go" and rest.startswith("to "):
+            verb, rest = "go to", rest[3:]
+        if rest in self.receptacle_number:
+            kinds = ("go to", "open", "close", "examine")
+            return (verb, -1, self.receptacle_number[rest]) if verb in kinds else None
+        if rest in self.object_number and verb in ("examine", "use"):
+            return (verb, self.object_number[rest], -1)
+        return None
+
+    def word(self, kind: str, a: int, b: int = 0) -> int:
+        """Return the 64-bit word of a fact, for keys that are sums of such words."""
+        key = (kind, a, b)
+        if key not in self._words:
+            self._words[key] = derive(self.root_key, kind, a, b)
+        return self._words[key]
+
+
+@lru_cache(maxsize=256)
+def tables(game: Game) -> Tables:
+    """Return the tables of a game, kept for the games played last."""
+    return Tables(game)
+
+
+class House:
+    """A game being played.
+
+    Objects, receptacles and locations are the game's numbers. Read the attributes as you like; only `act`
+    changes them.
+    """
+
+    def __init__(self, game: Game):
+        self.game = game
+        self.tables = tables(game)
+        self.place = game.start
+        self.held = game.held
+        """Number of the object in the agent's hand, or -1."""
+        self.contents: list[list[int]] = [[] for _ in game.receptacles]
+        for o, r in game.inside:
+            self.contents[r].append(o)
+        self.lying = set(game.lying)
+        self.removed: set[tuple[int, int]] = set()
+        """(object, receptacle) it was taken out of and not put back into."""
+        self.opened = set(game.opened)
+        self.clean, self.hot, self.cool = set(game.clean), set(game.hot), set(game.cool)
+        self.toggled, self.sliced = set(game.toggled), set(game.sliced)
+        self._facts = self._all_words()
+        self._commands: list[str] | None = None
+        self._met: tuple[int, int] | None = None
+
+    # ---- what is seen
+
+    def intro(self) -> str:
+        """Return the text the game starts with."""
+        game = self.game
+        names = [f"a {name}" for name, at in zip(game.receptacles, game.location_of, strict=True) if at >= 0]
+        return f"{_WELCOME}\n\n{_ROOM.format(_list(names))}\n\nYour task is to: {game.task}"
+
+    def describe(self, r: int) -> str:
+        """Return what one sees of a receptacle."""
+        name = self.game.receptacles[r]
+        if not self.game.openable[r]:
+            return f"On the {name}, you see {self._inside(r)}."
+        if r in self.opened:
+            return f"The {name} is open. In it, you see {self._inside(r)}."
+        return f"The {name} is closed."
+
+    def _inside(self, r: int) -> str:
+        objects = self.game.objects
+        return _list([f"a {objects[o]}" for o in self.contents[r]])
+
+    def _look(self) -> str:
+        here = self.tables.here[self.place]
+        if not here:
+            return _ROOM.format("nothing")
+        names, objects = self.game.receptacles, self.game.objects
+        beside = sorted((o, r) for o, r in self.removed if r in here and (o, self.place) in self.lying)
+        seen = _list([f"a {objects[o]}" for o, _ in beside])
+        return f"You are facing the {_list([names[r] for r in here])}. Next to it, you see {seen}."
+
+    def _inspect(self, o: int) -> str:
+        name, abilities = self.game.objects[o], self.game.abilities[o]
+        if abilities & VESSEL:
+            within = _list([f"a {inner}" for inner in self.tables.within.get(o, ())])
+            return f"This is a normal {name}. In it, you see {within}."
+        clean, hot, cool, sliced = (o in s for s in (self.clean, self.hot, self.cool, self.sliced))
+        heat = "hot" if hot else "cool" if cool else ""
+        if sliced and (clean or heat):
+            return f"This is a {heat + ' and clean' if clean and heat else heat or 'clean'} sliced {name}."
+        if clean or heat:
+            plain = "clean" if clean else "cold" if heat == "cool" else heat
+            return f"This is a {heat + ' and clean' if clean and heat else plain} {name}."
+        if o in self.toggled and abilities & TOGGLEABLE:
+            return f"This {name} is on."
+        if sliced and abilities & SLICEABLE:
+            return f"This is a sliced {name}."
+        return f"There's nothing special about {name}."
+
+    # ---- what can be done
+
+    def accessible(self, r: int) -> bool:
+        """Return whether things can be taken out of a receptacle and put in."""
+        return not self.game.openable[r] or r in self.opened
+
+    def _can(self, verb: str, o: int, r: int) -> bool:
+        """Return whether a command can be carried out; for `slice`, `r` is the knife."""
+        if verb == "go to":
+            return self.game.location_of[r] not in (-1, self.place)
+        if verb == "examine" and o >= 0:
+            return o == self.held
+        if verb == "slice":
+            return r == self.held and self.tables.is_knife[r] and self._sliceable_here(o)
+        if verb == "use":
+            return o in self._switches()
+        if o < 0 and r < 0:
+            return True
+        if self.game.location_of[r] != self.place:
+            return False
+        if verb == "take":
+            return self.held < 0 and self._takeable(o) and o in self.contents[r] and self.accessible(r)
+        if verb in ("open", "close"):
+            return self.game.openable[r] and (r in self.opened) == (verb == "close")
+        if verb == self.tables.put:
+            return o == self.held and r in self.tables.fits[o] and self.accessible(r)
+        return verb == "examine" or self._treatable(verb, o, r)
+
+    def _takeable(self, o: int) -> bool:
+        return bool(self.game.abilities[o] & PICKUPABLE)
+
+    def _treatable(self, verb: str, o: int, r: int) -> bool:
+        game = self.game
+        return o == self.held and any(
+            verb == name and game.abilities[o] & ability and game.receptacle_types[r] == kind
+            for name, ability, kind in _TREATMENTS
+        )
+
+    def _sliceable_here(self, o: int) -> bool:
+        return bool(self.game.abilities[o] & SLICEABLE) and (o, self.place) in self.lying
+
+    def _switches(self) -> set[int]:
+        """Return what can be used here, in closed receptacles too."""
+        abilities = self.game.abilities
+        return {
+            o for r in self.tables.here[self.place] for o in self.contents[r] if abilities[o] & TOGGLEABLE
+        }
+
+    def commands(self) -> list[str]:
+        """Return the commands that can be carried out, sorted. The list is shared: do not change it."""
+        if self._commands is None:
+            self._commands = self._list_commands()
+        return self._commands
+
+    def _list_commands(self) -> list[str]:
+        """Return the commands verb by verb, in the order of the verbs: so the whole is sorted, too."""
+        game, table = self.game, self.tables
+        here = table.here[self.place]
+        names, objects, kinds = game.receptacles, game.objects, game.receptacle_types
+        doors = [r for r in here if game.openable[r]]
+        reached = [r for r in here if self.accessible(r)]
+        examine = [f"examine {names[r]}" for r in here]
+        treat: dict[str, list[str]] = {}
+        puts, slices, takes = list[str](), list[str](), set[str]()
+        if self.held < 0:
+            inside = ((o, r) for r in reached for o in self.contents[r])
+            takes = {f"take {objects[o]} from {names[r]}" for o, r in inside if self._takeable(o)}
+        else:
+            name = objects[self.held]
+            examine.append(f"examine {name}")
+            for verb, ability, kind in _TREATMENTS:
+                if game.abilities[self.held] & ability:
+                    treat[verb] = [f"{verb} {name} with {names[r]}" for r in here if kinds[r] == kind]
+            fits = table.fits[self.held]
+            puts = [f"{table.put} {name}{table.put_join}{names[r]}" for r in reached if r in fits]
+            if table.is_knife[self.held]:
+                slices = [f"slice {objects[o]} with {name}" for o, _ in self.lying if self._sliceable_here(o)]
+        return [
+            *sorted(treat.get("clean", ())),
+            *sorted(f"close {names[r]}" for r in doors if r in self.opened),
+            *sorted(treat.get("cool", ())),
+            *sorted(examine),
+            *table.go_to(self.place),
+            *sorted(treat.get("heat", ())),
+            *(["help"] if game.help else []),
+            "inventory",
+            "look",
+            *(sorted(puts) if table.put == "move" else []),
+            *sorted(f"open {names[r]}" for r in doors if r not in self.opened),
+            *(sorted(puts) if table.put == "put" else []),
+            *sorted(set(slices)),
+            *sorted(takes),
+            *sorted(f"use {objects[o]}" for o in self._switches()),
+        ]
+
+    # ---- doing it
+
+    def act(self, text: str) -> str:
+        """Carry out a command; return what the game says."""
+        command = self.tables.parse(text.strip())
+        if command is None or not self._can(*command):
+            return NOTHING_HAPPENS
+        verb, o, r = command
+        if verb in ("look", "inventory", "help", "examine"):
+            return self._ask(verb, o, r)
+        self._commands = None
+        if verb == "go to":
+            return self._go_to(r)
+        self._met = None
+        return self._change(verb, o, r)
+
+    def _ask(self, verb: str, o: int, r: int) -> str:
+        if verb == "look":
+            return self._look()
+        if verb == "help":
+            return self.game.help.removeprefix("\n")
+        if verb == "examine":
+            return self.describe(r) if o < 0 else self._inspect(o)
+        if self.held < 0:
+            return "You are not carrying anything."
+        return f"You are carrying: a {self.game.objects[self.held]}."
+
+    def _go_to(self, r: int) -> str:
+        game, word = self.game, self.tables.word
+        self._facts ^= word("at", self.place) ^ word("at", game.location_of[r])
+        self.place = game.location_of[r]
+        if game.task_type == "look_at_obj_in_light":
+            self._met = None
+        arrived = game.receptacles[r] if game.grammar == "0.4" else game.locations[self.place]
+        return f"You arrive at {arrived}. {self.describe(r)}"
+
+    def _change(self, verb: str, o: int, r: int) -> str:
+        names, objects = self.game.receptacles, self.game.objects
+        if verb in ("open", "close"):
+            self._flip("opened", self.opened, r)
+            return f"You {verb} the {names[r]}." + (f" {self.describe(r)}" if verb == "open" else "")
+        if verb == "take":
+            self._take(o, r)
+            return f"You pick up the {objects[o]} from the {names[r]}."
+        if verb == self.tables.put:
+            self._put(o, r)
+            return f"You {verb} the {objects[o]}{self.tables.put_join}the {names[r]}."
+        if verb == "use":
+            self._set("toggled", self.toggled, o)
+            return f"You turn on the {objects[o]}."
+        if verb == "slice":
+            self._set("sliced", self.sliced, o)
+            return f"You sliced the {objects[o]} with the {objects[r]}."
+        self._treat(verb, o)
+        return f"You {verb} the {objects[o]} using the {names[r]}."
+
+    def _take(self, o: int, r: int) -> None:
+        word = self.tables.word
+        self.contents[r].remove(o)
+        self._facts ^= word("in", o, r) ^ word("held", self.held) ^ word("held", o)
+        self.held = o
+        if (o, self.place) in self.lying:
+            self.lying.remove((o, self.place))
+            self._facts ^= word("lying", o, self.place)
+        if (o, r) not in self.removed:
+            self.removed.add((o, r))
+            self._facts ^= word("removed", o, r)
+
+    def _put(self, o: int, r: int) -> None:
+        word = self.tables.word
+        if o not in self.contents[r]:
+            insort(self.contents[r], o)
+            self._facts ^= word("in", o, r)
+        self._facts ^= word("held", o) ^ word("held", -1)
+        self.held = -1
+        if (o, self.place) not in self.lying:
+            self.lying.add((o, self.place))
+            self._facts ^= word("lying", o, self.place)
+        if (o, r) in self.removed:
+            self.removed.remove((o, r))
+            self._facts ^= word("removed", o, r)
+
+    def _treat(self, verb: str, o: int) -> None:
+        if verb == "clean":
+            self._set("clean", self.clean, o)
+            return
+        gets, loses = (self.hot, self.cool) if verb == "heat" else (self.cool, self.hot)
+        self._set(verb, gets, o)
+        if o in loses:
+            self._flip("cool" if verb == "heat" else "heat", loses, o)
+
+    def _set(self, kind: str, facts: set[int], i: int) -> None:
+        if i not in facts:
+            self._flip(kind, facts, i)
+
+    def _flip(self, kind: str, facts: set[int], i: int) -> None:
+        facts.symmetric_difference_update((i,))
+        self._facts ^= self.tables.word(kind, i)
+
+    # ---- how far the task is
+
+    @property
+    def won(self) -> bool:
+        """Whether the goal holds now."""
+        met, wanted = self.conditions()
+        return met == wanted
+
+    def conditions(self) -> tuple[int, int]:
+        """Return how many conditions of the goal hold, and how many there are.
+
+        To place: 1. To look: the object is held; a lamp is on where the agent stands. To clean, heat or cool:
+        an object is in place; one is treated; one is both. Two: the objects in the fullest place, at most 2.
+        """
+        if self._met is None:
+            self._met = self._conditions()
+        return self._met
+
+    def _conditions(self) -> tuple[int, int]:
+        game, (task, what, where) = self.game, self.game.goal
+        if task == "look_at_obj_in_light":
+            held = self.held >= 0 and game.object_types[self.held] == what
+            lit = any(game.object_types[o] == where and o in self.toggled for o in self._switches())
+            return held + lit, 2
+        found = [
+            [o for o in self.contents[r] if game.object_types[o] == what]
+            for r, kind in enumerate(game.receptacle_types)
+            if kind == where
+        ]
+        if task == "pick_two_obj_and_place":
+            return min(2, max(map(len, found), default=0)), 2
+        placed = any(found)
+        if task == "pick_and_place_simple":
+            return int(placed), 1
+        done, ability = {
+            "pick_clean_then_place_in_recep": (self.clean, CLEANABLE),
+            "pick_heat_then_place_in_recep": (self.hot, HEATABLE),
+            "pick_cool_then_place_in_recep": (self.cool, COOLABLE),
+        }[task]
+        treated = {o for o in done if game.object_types[o] == what and game.abilities[o] & ability}
+        both = any(o in treated for inside in found for o in inside)
+        return placed + bool(treated) + both, 3
+
+    @property
+    def key(self) -> int:
+        """A 64-bit key of the state: equal for equal states, however they were reached."""
+        return self._facts
+
+    def _all_words(self) -> int:
+        word, key = self.tables.word, self.tables.root_key
+        key ^= word("at", self.place) ^ word("held", self.held)
+        for o, r in self.game.inside:
+            key ^= word("in", o, r)
+        for o, at in self.lying:
+            key ^= word("lying", o, at)
+        sets = [("opened", self.opened), ("clean", self.clean), ("heat", self.hot), ("cool", self.cool)]
+        for kind, facts in [*sets, ("toggled", self.toggled), ("sliced", self.sliced)]:
+            for i in facts:
+                key ^= word(kind, i)
+        return key
+
+
+def _list(names: Sequence[str]) -> str:
+    if not names:
+        return "nothing"
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])}, and {names[-1]}"
