@@ -5,9 +5,9 @@ Environments speak text and images, never tokens; nothing here knows a model.
 
 import sys
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict, overload
 
 import gymnasium as gym
 import numpy as np
@@ -203,6 +203,49 @@ def keep_images(observation: Any) -> Any:
 def is_image(x: Any) -> bool:
     """Return whether `x` is a uint8 array of shape (H, W, 3)."""
     return isinstance(x, np.ndarray) and x.dtype == np.uint8 and x.ndim == 3 and x.shape[2] == 3
+
+
+class TaskIds(Sequence[str]):
+    """The ids of n tasks of a split, `<split>-000000` and so on, without storing them."""
+
+    def __init__(self, split: str, n: int):
+        if split not in SPLITS:
+            raise UnknownNameError("split", split, SPLITS, "TaskIds")
+        self._split, self._n = split, n
+
+    def __len__(self) -> int:
+        return self._n
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(self._n)[index]]
+        return f"{self._split}-{range(self._n)[index]:06d}"
+
+    def __iter__(self) -> Iterator[str]:
+        return (self[i] for i in range(self._n))
+
+    def __contains__(self, task_id: object) -> bool:
+        return isinstance(task_id, str) and self._number(task_id) >= 0
+
+    def index(self, value: str, start: int = 0, stop: int | None = None) -> int:
+        """Return the number of a task id.
+
+        Raises:
+            ValueError: If it is not an id of the split.
+        """
+        number = self._number(value)
+        if number < 0 or number not in range(self._n)[start:stop]:
+            raise ValueError(f"{value!r} is no task id of split {self._split!r}")
+        return number
+
+    def _number(self, task_id: str) -> int:
+        digits = task_id.removeprefix(self._split + "-")
+        number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) == 6 else -1
+        return number if 0 <= number < self._n and self[number] == task_id else -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector.utils import batch_space
 from PIL import Image
 
-from arl_gym.core import INFO_TYPES, Chat, Message, Unicode, to_openai
+from arl_gym.core import INFO_TYPES, Chat, Message, TaskIds, Unicode, to_openai
 from arl_gym.errors import (
     ActionError,
     ArlGymError,
@@ -334,3 +334,21 @@ def test_the_core_loads_no_heavy_module():
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     ).stdout
     assert out == "[]\n"
+
+
+def test_task_ids_are_a_sequence_without_storage():
+    ids = TaskIds("train", 1_000_000)
+    assert (len(ids), ids[0], ids[-1]) == (1_000_000, "train-000000", "train-999999")
+    assert ids[5:7] == ["train-000005", "train-000006"]
+    assert ids.index("train-000123") == 123
+    assert "train-000123" in ids
+    for no_id in ("train-1000000", "train-123", "val-000001", "train-00012x", "train-²²²²²²", 7, ""):
+        assert no_id not in ids
+    with pytest.raises(IndexError):
+        ids[1_000_000]
+    with pytest.raises(ValueError, match="no task id"):
+        ids.index("val-000001")
+    assert list(TaskIds("val", 3)) == ["val-000000", "val-000001", "val-000002"]
+    assert "val-000003" not in TaskIds("val", 3)
+    with pytest.raises(UnknownNameError, match="did you mean 'train'"):
+        TaskIds("trein", 3)

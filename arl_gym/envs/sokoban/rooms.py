@@ -5,10 +5,9 @@
 (1000000, 3)
 """
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Protocol, overload
+from typing import Protocol
 
 from arl_gym.core import SPLITS
 from arl_gym.envs.sokoban.generator import N_HELD_OUT, RoomSpec, check_possible, room
@@ -107,48 +106,6 @@ class DrawnRooms:
 
     def __getitem__(self, index: int) -> Level:
         return room(self.spec, self.split, range(len(self))[index], self.backend)
-
-
-class TaskIds(Sequence[str]):
-    """The ids of n tasks of a split, `<split>-000000` and so on, without storing them."""
-
-    def __init__(self, split: str, n: int):
-        _check_split(split)
-        self._split, self._n = split, n
-
-    def __len__(self) -> int:
-        return self._n
-
-    @overload
-    def __getitem__(self, index: int) -> str: ...
-    @overload
-    def __getitem__(self, index: slice) -> list[str]: ...
-    def __getitem__(self, index: int | slice) -> str | list[str]:
-        if isinstance(index, slice):
-            return [self[i] for i in range(self._n)[index]]
-        return f"{self._split}-{range(self._n)[index]:06d}"
-
-    def __iter__(self) -> Iterator[str]:
-        return (self[i] for i in range(self._n))
-
-    def __contains__(self, task_id: object) -> bool:
-        return isinstance(task_id, str) and self._number(task_id) >= 0
-
-    def index(self, value: str, start: int = 0, stop: int | None = None) -> int:
-        """Return the number of a task id.
-
-        Raises:
-            ValueError: If it is not an id of the split.
-        """
-        number = self._number(value)
-        if number < 0 or number not in range(self._n)[start:stop]:
-            raise ValueError(f"{value!r} is no task id of split {self._split!r}")
-        return number
-
-    def _number(self, task_id: str) -> int:
-        digits = task_id.removeprefix(self._split + "-")
-        number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) == 6 else -1
-        return number if 0 <= number < self._n and self[number] == task_id else -1
 
 
 def _check_split(split: str) -> None:

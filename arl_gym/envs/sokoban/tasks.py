@@ -9,8 +9,9 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Protocol
 
+from arl_gym.core import TaskIds
 from arl_gym.envs.sokoban.levels import Source, load_levels
-from arl_gym.envs.sokoban.rooms import RoomSource, TaskIds, rooms
+from arl_gym.envs.sokoban.rooms import RoomSource, rooms
 from arl_gym.envs.sokoban.rules import Level
 from arl_gym.envs.sokoban.solver import Solution, solve
 from arl_gym.errors import ConfigError, DataError

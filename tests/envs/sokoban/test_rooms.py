@@ -2,7 +2,7 @@ import pytest
 
 from arl_gym.core import SPLITS
 from arl_gym.envs.sokoban.generator import RoomSpec, room
-from arl_gym.envs.sokoban.rooms import DrawnRooms, TaskIds, rooms
+from arl_gym.envs.sokoban.rooms import DrawnRooms, rooms
 from arl_gym.errors import ConfigError, UnknownNameError
 
 
@@ -71,21 +71,3 @@ def test_bad_settings_are_refused():
         rooms(height=6, width=6, boxes=0, split="train")
     with pytest.raises(ConfigError, match="found no room"):
         rooms(height=6, width=6, boxes=1, split="train", optimal=(90, 99))
-
-
-def test_task_ids_are_a_sequence_without_storage():
-    ids = TaskIds("train", 1_000_000)
-    assert (len(ids), ids[0], ids[-1]) == (1_000_000, "train-000000", "train-999999")
-    assert ids[5:7] == ["train-000005", "train-000006"]
-    assert ids.index("train-000123") == 123
-    assert "train-000123" in ids
-    for no_id in ("train-1000000", "train-123", "val-000001", "train-00012x", "train-²²²²²²", 7, ""):
-        assert no_id not in ids
-    with pytest.raises(IndexError):
-        ids[1_000_000]
-    with pytest.raises(ValueError, match="no task id"):
-        ids.index("val-000001")
-    assert list(TaskIds("val", 3)) == ["val-000000", "val-000001", "val-000002"]
-    assert "val-000003" not in TaskIds("val", 3)
-    with pytest.raises(UnknownNameError, match="did you mean 'train'"):
-        TaskIds("trein", 3)
