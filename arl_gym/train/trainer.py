@@ -145,7 +145,12 @@ class Trainer:
             return {}
         policy = make_policy(self.cfg, self.model, self.codec, temperature=self.cfg.eval.temperature)
         result = evaluate_policy(self.cfg, policy, split="val", episodes=self.cfg.eval.episodes)
-        return {"eval/success_rate": result.success_rate, "eval/return_mean": result.return_mean}
+        row = {"eval/success_rate": result.success_rate, "eval/return_mean": result.return_mean}
+        for kind, (k, n) in result.success_by_type.items():
+            row[f"eval/episodes_{kind}"] = n
+            if n:
+                row[f"eval/success_rate_{kind}"] = k / n
+        return row
 
     def _record(self, step: int, trajectories: Sequence[Trajectory], *, is_last: bool) -> None:
         every = self.cfg.trajectories_every
