@@ -27,7 +27,7 @@ from arl_gym.train.envs import chat_kwargs, groups_per_try, make_vec, training_e
 from arl_gym.train.filtering import CollectStats, collect_groups
 from arl_gym.train.loss import check_loss
 from arl_gym.train.metrics import MetricsWriter, Progress, summarise
-from arl_gym.train.model import load_model, save_model
+from arl_gym.train.model import initial_model, save_model
 from arl_gym.train.policies.hf import HFPolicy
 from arl_gym.train.run_dir import check_run_dir, open_run_dir
 
@@ -67,7 +67,7 @@ class Trainer:
         check_loss(cfg.loss)
         check_run_dir(cfg)
         self.cfg = cfg
-        self.model, self.tokenizer = load_model(cfg.model.path, dtype=cfg.model.dtype, seed=cfg.seed)
+        self.model, self.tokenizer = initial_model(cfg)
         self.codec = ChatCodec(self.tokenizer, enable_thinking=cfg.model.enable_thinking)
         temperature = cfg.rollout.temperature
         self.engine = Engine(self.model, cfg.optim, temperature=temperature, reference=cfg.loss.kl_coef > 0)
