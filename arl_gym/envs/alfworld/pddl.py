@@ -58,8 +58,10 @@ def read_problem(text: str) -> tuple[Scene, Goal]:
 
 def _sections(text: str) -> dict[str, str]:
     starts = list(_SECTION.finditer(text))
-    ends = [s.start() for s in starts[1:]] + [len(text)]
-    return {s[1]: text[s.end() : end] for s, end in zip(starts, ends, strict=True)}
+    return {
+        start[1]: text[start.end() : end.start() if end else len(text)]
+        for start, end in zip(starts, [*starts[1:], None], strict=False)
+    }
 
 
 def _facts(init: str) -> Facts:
