@@ -35,7 +35,7 @@ def game(**changes) -> Game:
 
 def file_text(**changes: object) -> str:
     problem = """(define (problem p) (:domain alfred) (:objects a - agent)
-        (:init (atLocation agent1 loc_bar_9) (= (total-cost) 0) (= (distance loc_bar_9 loc_bar_1) 3) ; a comment
+        (:init (atLocation agent1 loc_bar_9) (= (total-cost) 0) (= (distance loc_bar_9 loc_bar_1) 3) ; words
         (receptacleType Shelf_bar_1 ShelfType) (receptacleAtLocation Shelf_bar_1 loc_bar_1)
         (objectType Mug_bar_1 MugType) (pickupable Mug_bar_1) (canContain ShelfType MugType))
         (:goal (and (exists (?r - receptacle) (exists (?o - object) (and (inReceptacle ?o ?r)
