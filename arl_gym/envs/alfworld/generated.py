@@ -5,7 +5,7 @@
 """
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from arl_gym.core import SPLITS, TaskIds
 from arl_gym.envs.alfworld.export import game_file, grammar_text
@@ -79,5 +79,9 @@ class GeneratedGames:
 def _game(settings: Settings, split: str, index: int) -> tuple[Game, str]:
     """Return a game and its kind of room, kept for the games played last."""
     drawn = draw(settings, split, index)
-    _, task, help_text = read_grammar(grammar_text(drawn.task))
-    return Game.of_scene(drawn.scene, drawn.goal, task=task, help=help_text), drawn.room
+    return Game.of_scene(drawn.scene, drawn.goal, task=drawn.task, help=_help()), drawn.room
+
+
+@cache
+def _help() -> str:
+    return read_grammar(grammar_text(""))[2]
