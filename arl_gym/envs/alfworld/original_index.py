@@ -10,6 +10,7 @@ import sys
 import time
 import uuid
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -23,7 +24,7 @@ from arl_gym import __version__
 from arl_gym.assets import cache_root
 from arl_gym.envs.alfworld.game import Game, read_game
 from arl_gym.envs.alfworld.grammars import UnknownRules
-from arl_gym.envs.alfworld.house import House
+from arl_gym.envs.alfworld.house import House, tables
 from arl_gym.envs.alfworld.scene import TASK_TYPES
 from arl_gym.errors import DataError
 from arl_gym.rng import digest
@@ -130,7 +131,7 @@ def _game(root: Path, cache: Path | None, rows_at: int, entry: Entry) -> Game:
             file.seek(rows_at + entry.offset)
             row = file.read(entry.length)
             if digest(row) == entry.row_digest:
-                return Game.from_row(json.loads(row))
+                return Game.from_row(json.loads(zlib.decompress(row)))
     return read_game(read_text(root, entry))
 
 
@@ -229,7 +230,7 @@ class _Judged(NamedTuple):
     task_type: str
     file_digest: str
     row: bytes
-    """b"" if its rules are unknown."""
+    """The game, compressed; b"" if its rules are unknown."""
     generated: bool
 
 
@@ -276,9 +277,12 @@ def _row(text: str, task_type: str) -> bytes:
         raise _Skip("problem or goal cannot be read") from err
     if game.task_type != task_type:
         raise _Skip("goal of another task type")
-    if House(game).won:
+    won = House(game).won
+    # Thousands of games pass by once, and their tables take more memory than all the rest.
+    tables.cache_clear()
+    if won:
         raise _Skip("goal true at the start")
-    return json.dumps(game.to_row(), separators=(",", ":")).encode()
+    return zlib.compress(json.dumps(game.to_row(), separators=(",", ":")).encode())
 
 
 # ---- making the index

@@ -1,9 +1,11 @@
 import csv
 import gc
 import gzip
+import io
 import json
 import multiprocessing
 import os
+import sys
 import warnings
 from collections import Counter
 from pathlib import Path
@@ -31,7 +33,7 @@ def _fresh(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def data(tmp_path) -> Path:
+def data(tmp_path: Path) -> Path:
     write_tree(tmp_path / "data")
     return tmp_path / "data"
 
@@ -367,8 +369,8 @@ def test_a_damaged_cache_is_made_anew(data, damage):
 def test_a_damaged_row_is_read_from_the_game(data):
     games = OriginalGames(data)
     row = games.game(FIRST).to_row()
-    content = the_cache().read_bytes()
-    the_cache().write_bytes(content.replace(b"look at mug", b"look at cat"))
+    check, head, rows = the_cache().read_bytes().split(b"\n", 2)
+    the_cache().write_bytes(b"\n".join((check, head, bytes(b ^ 1 for b in rows))))
     restart()
     assert OriginalGames(data).game(FIRST).to_row() == row
 
@@ -398,7 +400,7 @@ def test_a_full_disk_is_announced_and_leaves_nothing(data, monkeypatch):
     monkeypatch.setattr(Path, "replace", full)
     with pytest.warns(UserWarning, match="No space left on device"):
         OriginalGames(data).ids("val")
-    assert [p.suffix for p in (cache_root() / "alfworld").iterdir()] == [".lock"]
+    assert [path.suffix for path in (cache_root() / "alfworld").iterdir()] == [".lock"]
 
 
 def test_a_lock_nobody_gives_back_only_costs_time(data, monkeypatch):
@@ -433,6 +435,20 @@ def test_processes_that_start_at_once_all_get_the_index(data):
         assert worker.exitcode == 0
     assert the_cache().exists()
     assert not list(the_cache().parent.glob("*.part"))
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("stream", "shown"), [(Terminal, True), (io.StringIO, False)])
+def test_a_long_wait_shows_a_bar_on_a_terminal(data, monkeypatch, stream, shown):
+    monkeypatch.setattr(original_index, "_BAR_AFTER_S", -1.0)
+    stderr = stream()
+    monkeypatch.setattr(sys, "stderr", stderr)
+    OriginalGames(data).ids("val")
+    assert ("indexing the games of valid_seen" in stderr.getvalue()) == shown
 
 
 # ---- the data stay as they are
