@@ -1,6 +1,7 @@
 """`arl-gym data`: the data sets of environments on disk.
 
-`check` says whether a folder holds what was published.
+`check` says whether a folder holds what was published; `export` writes generated tasks in the form of the
+published ones, for other programs to play.
 """
 
 import argparse
@@ -8,7 +9,11 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from arl_gym.cli.options import parser
+from arl_gym.cli.options import parser, positive_int, progress_bar
+from arl_gym.core import SPLITS
+from arl_gym.envs.alfworld.export import export_games
+from arl_gym.envs.alfworld.generated import GeneratedGames
+from arl_gym.envs.alfworld.generator import Settings
 from arl_gym.envs.alfworld.original import PUBLISHED, OriginalGames, Report
 from arl_gym.envs.alfworld.original_index import SplitReport
 from arl_gym.errors import UnknownNameError
@@ -19,7 +24,7 @@ def run(args: list[str]) -> int:
     rows = "\n".join(f"  arl-gym data {action} {dataset} …" for action, dataset in ACTIONS)
     p = argparse.ArgumentParser(
         prog="arl-gym data",
-        description="Check data on disk.",
+        description="Check data on disk, and write generated data to it.",
         epilog=f"actions:\n{rows}\n\narl-gym data ACTION DATASET --help says more.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -75,6 +80,22 @@ def _faults(report: Report) -> Iterator[str]:
     yield from report.differences()
 
 
+def export_alfworld(args: list[str]) -> int:
+    """Write generated games as ALFWorld's own files."""
+    p = parser("data export alfworld", "Write generated games as the real ALFWorld reads them.")
+    p.add_argument("folder", type=Path, metavar="DIR", help="what ALFWORLD_DATA is to name")
+    p.add_argument("--split", default="train", help=f"one of {', '.join(SPLITS)}")
+    p.add_argument("--games", type=positive_int, metavar="N", help="the first N of the split; None is all")
+    options = p.parse_args(args)
+    if options.split not in SPLITS:
+        p.error(str(UnknownNameError("split", options.split, SPLITS)))
+    with progress_bar("writing games") as progress:
+        n = export_games(GeneratedGames(Settings()), options.split, options.folder, options.games, progress)
+    print(f"{n} games of {options.split} below {options.folder}: generated, never the benchmark's")
+    return 0
+
+
 ACTIONS: dict[tuple[str, str], Callable[[list[str]], int]] = {
     ("check", "alfworld"): check_alfworld,
+    ("export", "alfworld"): export_alfworld,
 }

@@ -2,6 +2,8 @@ import pytest
 
 from arl_gym.cli import main
 from arl_gym.envs.alfworld import original
+from arl_gym.envs.alfworld.generated import GeneratedGames
+from arl_gym.envs.alfworld.generator import Settings
 from arl_gym.envs.alfworld.scene import TASK_TYPES
 from tests.envs.alfworld.trees import folder_name, record, write_game, write_tree
 
@@ -91,6 +93,8 @@ def test_a_folder_without_games_exits_1(tmp_path, capsys):
         (["check", "alfwold", "x"], "did you mean 'alfworld'"),
         ([], "required: action, dataset"),
         (["check", "alfworld"], "required: DIR"),
+        (["export", "alfworld", "x", "--split", "vall"], "did you mean 'val'"),
+        (["export", "alfworld", "x", "--games", "0"], "must be at least 1"),
     ],
 )
 def test_bad_usage_exits_2_and_names_what_is_near(args, says, capsys):
@@ -100,4 +104,21 @@ def test_bad_usage_exits_2_and_names_what_is_near(args, says, capsys):
 
 def test_help_lists_the_actions(capsys):
     assert main(["data", "--help"]) == 0
-    assert "\n  arl-gym data check alfworld …\n" in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "\n  arl-gym data check alfworld …\n  arl-gym data export alfworld …\n" in shown
+
+
+def test_exported_games_are_read_as_real_ones_and_known_as_generated(tmp_path, capsys):
+    assert main(["data", "export", "alfworld", str(tmp_path), "--split", "val", "--games", "12"]) == 0
+    assert capsys.readouterr().out.startswith("12 games of val ")
+    games, drawn = original.OriginalGames(tmp_path), GeneratedGames(Settings())
+    assert {games.game_id(task_id) for task_id in games.ids("val")} == {
+        drawn.game_id(task_id) for task_id in drawn.ids("val")[:12]
+    }
+    assert {games.game(task_id).content_hash for task_id in games.ids("val")} == {
+        drawn.game(task_id).content_hash for task_id in drawn.ids("val")[:12]
+    }
+    report = games.report().splits["valid_seen"]
+    assert (report.types, report.skipped) == (dict.fromkeys(TASK_TYPES, 2), {})
+    assert main(["data", "check", "alfworld", str(tmp_path)]) == 1
+    assert "arl-gym: 12 of the games are generated: never comparable" in capsys.readouterr().err
