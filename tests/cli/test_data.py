@@ -89,7 +89,7 @@ def test_a_folder_without_games_exits_1(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["chek", "alfworld"], "did you mean 'check'"),
+        (["checks", "alfworld"], "did you mean 'check'"),
         (["check", "alfwold", "x"], "did you mean 'alfworld'"),
         ([], "required: action, dataset"),
         (["check", "alfworld"], "required: DIR"),

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 from weakref import WeakValueDictionary
 
-from arl_gym import __version__
 from arl_gym.assets import cache_root
 from arl_gym.envs.alfworld.game import Game, read_game
 from arl_gym.envs.alfworld.grammars import UnknownRules
@@ -34,6 +33,7 @@ T = TypeVar("T")
 GAME_FILE, TASK_FILE = "game.tw-pddl", "traj_data.json"
 
 _FORMAT = "arl_gym ALFWorld index, version 1"
+"""To be raised with every change of what is read from a game, or of which are left out."""
 _MAX_BYTES = 64 << 20
 _MAX_EXAMPLES = 3
 _LOCK_TIMEOUT_S = 600.0
@@ -172,7 +172,7 @@ def load_index(root: Path, split: str) -> Index:
         split: The benchmark's name of it.
 
     Raises:
-        DataError: If a folder cannot be listed.
+        DataError: If a folder cannot be listed or a file cannot be read.
     """
     index = _in_use.get((root, split))
     if index is None:
@@ -214,9 +214,8 @@ def _walk(folder: Path, path: str) -> Iterator[Found]:
 
 
 def _signature(found: Sequence[Found]) -> str:
-    """Identify the files, and the code that read them."""
-    code = [_FORMAT, __version__, [f.name for f in fields(Game)]]
-    return digest(json.dumps([code, found]))
+    """Identify the files, and the form they are kept in."""
+    return digest(json.dumps([_FORMAT, [f.name for f in fields(Game)], found]))
 
 
 # ---- judging the files
@@ -239,6 +238,7 @@ def _judge(folder: Path, found: Found) -> _Judged:
 
     Raises:
         _Skip: If it is left out.
+        DataError: If the system refuses to read a file.
     """
     if "movable" in found.path or "Sliced" in found.path:
         raise _Skip("movable or sliced objects")
@@ -264,8 +264,11 @@ def _read_json(path: Path, size: int) -> tuple[Any, bytes]:
     try:
         content = path.read_bytes()
         return json.loads(content.decode()), content
-    except (OSError, ValueError, RecursionError) as err:
-        raise _Skip(f"{path.name} cannot be read") from err
+    except OSError as err:
+        # Not left out: the cache would remember a passing fault of the disk for ever.
+        raise DataError(f"cannot read {path}: {err.strerror}") from err
+    except (ValueError, RecursionError) as err:
+        raise _Skip(f"{path.name} is no JSON") from err
 
 
 def _row(text: str, task_type: str) -> bytes:

@@ -20,6 +20,7 @@ from arl_gym.envs.alfworld.house import House
 from arl_gym.envs.alfworld.original import PUBLISHED, OriginalGames
 from arl_gym.envs.alfworld.scene import TASK_TYPES
 from arl_gym.errors import DataError, UnknownNameError
+from arl_gym.rng import digest
 from tests.envs.alfworld.trees import TASKS, folder_name, problem, record, write_game, write_tree
 
 SIMPLE = "pick_and_place_simple"
@@ -169,9 +170,9 @@ def without(key: str) -> dict[str, object]:
 
 ON_DESK = problem(SIMPLE, at=("Desk_bar_1", 4))
 BAD_GAMES: dict[str, tuple[object, str]] = {
-    "truncated": (json.dumps(record(SIMPLE))[:5000], "game.tw-pddl cannot be read"),
-    "empty": ("", "game.tw-pddl cannot be read"),
-    "deep": ("[" * 100_000, "game.tw-pddl cannot be read"),
+    "truncated": (json.dumps(record(SIMPLE))[:5000], "game.tw-pddl is no JSON"),
+    "empty": ("", "game.tw-pddl is no JSON"),
+    "deep": ("[" * 100_000, "game.tw-pddl is no JSON"),
     "missing": (None, "no game.tw-pddl"),
     "a list": ("[1, 2]", "no key solvable"),
     "other JSON": ({"name": "package"}, "no key solvable"),
@@ -213,7 +214,7 @@ def test_a_bad_game_is_left_out_with_its_reason(data, case):
         ("", {"task_type": "pick_and_place_with_movable_recep"}, "another task type"),
         ("", {"plan": []}, "another task type"),
         ("", "[]", "another task type"),
-        ("", '{"task_type": "pick_and', "traj_data.json cannot be read"),
+        ("", '{"task_type": "pick_and', "traj_data.json is no JSON"),
     ],
 )
 def test_a_task_the_benchmark_leaves_out_is_left_out(data, folder, task, reason):
@@ -230,12 +231,10 @@ def test_a_game_without_its_task_file_is_left_out(data):
     assert (report.n_games, report.skipped) == (11, {"no traj_data.json": 1})
 
 
-def test_a_huge_file_is_not_loaded(data, monkeypatch):
-    size = (data / "json_2.1.1" / FIRST / "game.tw-pddl").stat().st_size
+def test_a_huge_file_is_not_loaded(data):
     with (data / "json_2.1.1" / FIRST / "game.tw-pddl").open("ab") as file:
         file.truncate((64 << 20) + 1)
     report = OriginalGames(data).report().splits["valid_seen"]
-    assert size < 64 << 20
     assert report.skipped == {"game.tw-pddl is larger than 64 MB": 1}
 
 
@@ -346,6 +345,15 @@ def test_another_version_of_the_format_is_indexed_anew(data, monkeypatch):
     monkeypatch.setattr(original_index, "_FORMAT", "another")
     assert len(OriginalGames(data).ids("val")) == 12
     assert the_cache().read_bytes() != before
+
+
+def test_a_change_of_what_is_read_raises_the_version_of_the_format(data):
+    games = OriginalGames(data)
+    hashes = [games.game(task_id).content_hash for task_id in games.ids("val")]
+    assert (original_index._FORMAT, digest("".join(hashes))) == (
+        "arl_gym ALFWorld index, version 1",
+        "b8abb6baad17b745",
+    )
 
 
 @pytest.mark.parametrize(
@@ -497,6 +505,15 @@ def test_a_folder_that_cannot_be_listed_is_an_error(data, monkeypatch):
     monkeypatch.setattr(os, "scandir", scandir)
     with pytest.raises(DataError, match=r"cannot list the folder .*: Permission denied"):
         OriginalGames(data).ids("val")
+
+
+def test_a_file_the_system_refuses_is_an_error_and_leaves_no_cache(data):
+    refused = data / "json_2.1.1" / FIRST / "game.tw-pddl"
+    refused.unlink()
+    refused.mkdir()
+    with pytest.raises(DataError, match=r"cannot read .*game\.tw-pddl: Is a directory"):
+        OriginalGames(data).ids("val")
+    assert not list(cache_root().rglob("*.index"))
 
 
 def test_reading_good_data_warns_of_nothing(data):
