@@ -6,7 +6,8 @@ import pytest
 from arl_gym.envs.alfworld.game import read_game
 from arl_gym.envs.alfworld.house import NOTHING_HAPPENS, House
 from arl_gym.rng import Rng
-from tests.envs.alfworld.rooms import HELP, KITCHEN_INTRO, PLAYS
+from benchmarks.alfworld_equality import ANSWERS, answer_kind
+from tests.envs.alfworld.plays import HELP, KITCHEN_INTRO, PLAYS
 
 
 def house(name, *commands):
@@ -30,6 +31,11 @@ def test_the_transcript_says_something_exactly_where_its_command_is_listed(name)
     for command, answer, _ in PLAYS[name].answers():
         assert (command in played.commands()) == (answer != NOTHING_HAPPENS), command
         played.act(command)
+
+
+def test_the_transcripts_show_every_kind_of_answer():
+    answers = (answer for play in PLAYS.values() for _, answer, _ in play.answers())
+    assert {answer_kind(answer) for answer in answers} == set(ANSWERS)
 
 
 def test_the_intro_lists_the_receptacles_in_the_order_of_their_ids():

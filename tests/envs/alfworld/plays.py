@@ -130,6 +130,8 @@ You open the cabinet 10. The cabinet 10 is open. In it, you see nothing.
 Nothing happens.
 > close cabinet 10
 You close the cabinet 10.
+> examine cabinet 10
+The cabinet 10 is closed.
 > go to cabinet 1
 You arrive at cabinet 1. The cabinet 1 is closed.
 > take saltshaker 1 from cabinet 1
