@@ -287,6 +287,8 @@ class TextEnv(gym.Env[Any, Any]):
         "render_modes": ["ansi", "rgb_array", "human"],
         "render_fps": 4,
     }
+    reset_options: tuple[str, ...] = ("task_id",)
+    """Keys that `reset(options=…)` takes."""
 
     def __init__(self, *, dataset: str, split: str, max_steps: int, render_mode: str | None = None):
         if render_mode is not None and render_mode not in self.metadata["render_modes"]:
@@ -340,6 +342,10 @@ class TextEnv(gym.Env[Any, Any]):
     def _state_key(self) -> str:
         """Return the digest of the full state, without step count and history."""
 
+    def _pool(self, options: Mapping[str, Any]) -> Sequence[str]:
+        """Return the ids that the reset options leave to choose from, at least one."""
+        return self.task_ids()
+
     def _admissible(self) -> list[str]:
         return []
 
@@ -387,9 +393,9 @@ class TextEnv(gym.Env[Any, Any]):
         elif self._stream is None:
             self._stream = Rng("task", int(self.np_random.integers(0, 1 << 62)))
         for key in options:
-            if key != "task_id":
-                raise UnknownNameError("reset option", key, ["task_id"], type(self).__name__)
-        ids = self.task_ids()
+            if key not in self.reset_options:
+                raise UnknownNameError("reset option", key, self.reset_options, type(self).__name__)
+        ids = self._pool(options)
         if "task_id" not in options:
             return ids[self._stream.below(len(ids))]
         if options["task_id"] not in ids:

@@ -24,6 +24,7 @@ from arl_gym.agents.types import Episode, Policy, Trajectory
 from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.make import make_chat_vec
 from arl_gym.rng import derive, digest
+from arl_gym.vector import TextVectorEnv
 
 Interval = tuple[float, float]
 
@@ -55,6 +56,9 @@ class EvalResult:
     """Turns per episode."""
     format_valid_share: float
     """Share of turns in the right format; 0 if there are no turns."""
+    success_by_type: dict[str, tuple[int, int]]
+    """Successes and episodes by kind of task, of environments that tell kinds apart; kinds without episodes
+    too."""
     task_ids: tuple[str, ...]
     successes: tuple[bool, ...]
     returns: tuple[float, ...]
@@ -113,6 +117,7 @@ def evaluate(
     try:
         if task_ids is None:
             task_ids = list(islice(all_task_ids(vec, split), episodes))
+        kinds = _task_types(vec)
         trajectories = rollout(
             vec,
             policy,
@@ -127,7 +132,7 @@ def evaluate(
     if record is not None:
         name = f"eval-{env.rpartition('/')[2].replace(':', '-')}-{split}.jsonl.gz"
         write_trajectories(Path(record) / name, trajectories)
-    return summarise(trajectories, split=split)
+    return summarise(trajectories, split=split, task_types=kinds)
 
 
 def named_policy(name: str, env: str, *, seed: int, format: str = "default") -> Policy:
@@ -143,8 +148,24 @@ def named_policy(name: str, env: str, *, seed: int, format: str = "default") -> 
     raise UnknownNameError("policy", name, ["random", "expert"], "evaluate")
 
 
-def summarise(trajectories: Sequence[Trajectory], *, split: str) -> EvalResult:
-    """Return the statistics of some episodes of one env, at least one."""
+def _task_types(vec: TextVectorEnv) -> Sequence[str]:
+    """Return the kinds of task of the environments in `vec`, none where they are all of one kind."""
+    if not vec.call(0, "has_wrapper_attr", "task_types"):
+        return ()
+    kinds: Sequence[str] = vec.call(0, "get_wrapper_attr", "task_types")
+    return kinds
+
+
+def summarise(
+    trajectories: Sequence[Trajectory], *, split: str, task_types: Sequence[str] = ()
+) -> EvalResult:
+    """Return the statistics of some episodes of one env, at least one.
+
+    Args:
+        trajectories: The episodes.
+        split: Their split.
+        task_types: Kinds of task that are to be named even if none was played.
+    """
     n = len(trajectories)
     errors = [t.error for t in trajectories if t.stop == "env_error"]
     returns = tuple(t.env_return for t in trajectories)
@@ -165,10 +186,19 @@ def summarise(trajectories: Sequence[Trajectory], *, split: str) -> EvalResult:
         return_interval=_normal_interval(returns) if n > 1 else None,
         length_mean=len(turns) / n,
         format_valid_share=sum(t.format_valid for t in turns) / max(len(turns), 1),
+        success_by_type=_by_type(trajectories, task_types),
         task_ids=tuple(t.task_id for t in trajectories),
         successes=successes,
         returns=returns,
     )
+
+
+def _by_type(trajectories: Sequence[Trajectory], task_types: Sequence[str]) -> dict[str, tuple[int, int]]:
+    found: dict[str, list[bool]] = {kind: [] for kind in task_types}
+    for t in trajectories:
+        if t.task_type:
+            found.setdefault(t.task_type, []).append(t.success)
+    return {kind: (sum(successes), len(successes)) for kind, successes in found.items()}
 
 
 def wilson_interval(k: int, n: int) -> Interval:

@@ -1,7 +1,7 @@
 """Trajectories on disk: compressed JSONL with the schema of `wrappers.record_episode`, and a little more.
 
-An episode also has `group, copy, error`; a turn also `finish, append, n_kept` and, from policies that have
-tokens, `prompt_ids, completion_ids, logprobs`. Pictures lie under `images/` beside the file.
+An episode also has `task_type, group, copy, error`; a turn also `finish, append, n_kept` and, from policies
+that have tokens, `prompt_ids, completion_ids, logprobs`. Pictures lie under `images/` beside the file.
 """
 
 import gzip
@@ -21,6 +21,7 @@ from arl_gym.wrappers import load_episodes
 from arl_gym.wrappers.record_episode import save_image
 
 _EPISODE_KEYS = ("env_id", "task_id", "dataset", "split", "content_hash", "success", "score", "stop")
+_MORE_KEYS = ("task_type", "group", "copy", "error")
 _TURN_KEYS = ("response", "action", "env_reward", "format_penalty", "anchor", "format_valid", "action_valid")
 _TOKEN_KEYS = ("prompt_ids", "completion_ids", "logprobs")
 
@@ -64,7 +65,7 @@ def read_trajectories(path: str | Path) -> list[Trajectory]:
 
 def _record(trajectory: Trajectory, images: Path) -> dict[str, Any]:
     return {
-        **{key: getattr(trajectory, key) for key in (*_EPISODE_KEYS, "group", "copy", "error")},
+        **{key: getattr(trajectory, key) for key in (*_EPISODE_KEYS, *_MORE_KEYS)},
         "turns": [_turn_record(turn, images) for turn in trajectory.turns],
     }
 
@@ -93,9 +94,8 @@ def _content_record(message: Message, images: Path) -> str | list[dict[str, str]
 def _trajectory(record: Mapping[str, Any], images: Path) -> Trajectory:
     return Trajectory(
         **{key: record[key] for key in _EPISODE_KEYS},
-        group=record.get("group", 0),
-        copy=record.get("copy", 0),
-        error=record.get("error", ""),
+        # `RecordEpisode` knows no groups.
+        **{"group": 0, "copy": 0, **{key: record[key] for key in _MORE_KEYS if key in record}},
         turns=tuple(_turn(turn, images) for turn in record["turns"]),
     )
 

@@ -224,5 +224,6 @@ class _Player:
             stop=stop,
             success=not failed and self.info.get("success", False),
             score=0.0 if failed else self.info.get("score", 0.0),
+            task_type=self.info.get("task_type", ""),
             error=str(self.info["env_error"]) if failed else "",
         )

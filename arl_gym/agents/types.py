@@ -105,6 +105,8 @@ class Trajectory:
     stop: Stop
     success: bool
     score: float
+    task_type: str = ""
+    """`info["task_type"]` of environments that tell kinds of task apart."""
     error: str = ""
     images: dict[str, Any] = field(default_factory=dict)
     """Images of the turns, by hash."""

@@ -5,7 +5,7 @@ import importlib
 from pathlib import Path
 from typing import Any
 
-from arl_gym.agents.evaluate import EvalResult, evaluate, named_policy
+from arl_gym.agents.evaluate import EvalResult, evaluate, named_policy, wilson_interval
 from arl_gym.agents.rollout import RolloutStats
 from arl_gym.agents.types import Policy
 from arl_gym.cli.options import add_env_options, env_kwargs, parser, positive_int, progress_bar
@@ -118,6 +118,9 @@ def _print(result: EvalResult, who: str, stats: RolloutStats) -> None:
     table.add_row("turns", f"{result.length_mean:.2f}", "")
     table.add_row("valid format", share(result.format_valid_share), "")
     table.add_row("episodes", str(result.n), "")
+    for kind, (k, n) in result.success_by_type.items():
+        low, high = wilson_interval(k, n) if n else (0.0, 1.0)
+        table.add_row(f"success, {kind}", f"{k} of {n}", f"{share(low)} … {share(high)}")
     table.add_row("environment errors", str(result.n_env_errors), result.first_error[:60])
     table.add_row("environment time", f"{stats.env_us_per_turn:.0f} µs a turn", "")
     table.caption = f"{result.dataset} data, split {result.split}, content {result.content_hash}"

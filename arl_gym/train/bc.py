@@ -24,7 +24,7 @@ from arl_gym.train.config import CloneConfig, RunConfig
 from arl_gym.train.engine import Engine
 from arl_gym.train.envs import make_vec
 from arl_gym.train.metrics import MetricsWriter, Progress
-from arl_gym.train.model import load_model, save_model
+from arl_gym.train.model import initial_model, save_model
 from arl_gym.train.run_dir import check_run_dir, open_run_dir
 
 
@@ -206,7 +206,7 @@ def clone_run(cfg: RunConfig, *, max_s: float | None = None, progress: Progress 
         ConfigError: If the configuration cannot be run.
     """
     check_run_dir(cfg)
-    model, tokenizer = load_model(cfg.model.path, dtype=cfg.model.dtype, seed=cfg.seed)
+    model, tokenizer = initial_model(cfg)
     codec = ChatCodec(tokenizer, enable_thinking=cfg.model.enable_thinking)
     engine = Engine(model, cfg.optim, temperature=1.0, reference=False)
 

@@ -50,6 +50,9 @@ class ModelConfig:
 
     path: str = "tiny"
     """Hugging Face folder or id; "tiny" makes the small Qwen3 of `arl-gym tiny-model`."""
+    words: str = ""
+    """Words, with blanks between, that are one token each in the tokenizer of "tiny", also after a blank:
+    short prompts make a small model quick. Other models bring their own tokenizer."""
     dtype: Literal["float32", "bfloat16"] = "float32"
     """Parameter type; float32 on CPU (bfloat16 is several times slower there)."""
     max_context: int = 2048

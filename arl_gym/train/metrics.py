@@ -154,7 +154,8 @@ def summarise(trajectories: Sequence[Trajectory]) -> dict[str, float]:
 
     Means over episodes, each counting once whatever its length, and episodes that an env error ended counting
     as far as they came: `return_mean` (before penalties), `return_std` (of the population), `success_rate`,
-    `score_mean`, `turns_mean`, `truncated_frac` (the env's step limit) and `env_error_frac`.
+    `score_mean`, `turns_mean`, `truncated_frac` (the env's step limit), `env_error_frac`, and where there are
+    several kinds of task `success_rate_KIND` with `episodes_KIND`. Over successes: `turns_to_success_mean`.
 
     Means over all turns: `format_valid_frac`, `action_valid_frac`, `penalty_mean`, `length_capped_frac` (the
     response reached the token limit). Means over the turns whose ids are known: `prompt_tokens_mean` and
@@ -175,6 +176,12 @@ def summarise(trajectories: Sequence[Trajectory]) -> dict[str, float]:
         "truncated_frac": statistics.fmean(t.stop == "truncated" for t in trajectories),
         "env_error_frac": statistics.fmean(t.stop == "env_error" for t in trajectories),
     }
+    if won := [len(t.turns) for t in trajectories if t.success]:
+        out["turns_to_success_mean"] = statistics.fmean(won)
+    for kind in sorted({t.task_type for t in trajectories if t.task_type}):
+        successes = [t.success for t in trajectories if t.task_type == kind]
+        out[f"success_rate_{kind}"] = statistics.fmean(successes)
+        out[f"episodes_{kind}"] = len(successes)
     if turns:
         out |= {
             "format_valid_frac": statistics.fmean(t.format_valid for t in turns),

@@ -4,6 +4,7 @@
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -22,6 +23,7 @@ from transformers import (
 from transformers.utils.logging import disable_progress_bar
 
 from arl_gym.errors import ArlGymError, ConfigError
+from arl_gym.train.config import RunConfig
 
 # One token each, so that a compact board costs a token a cell and a response six.
 _WORDS = ("system", "user", "assistant", "up", "down", "left", "right")
@@ -33,8 +35,12 @@ _TEMPLATE = (
 )
 
 
-def tiny_tokenizer() -> PreTrainedTokenizerFast:
-    """Return a byte-level tokenizer (any text is encodable) with the words of an agent as single tokens."""
+def tiny_tokenizer(words: Sequence[str] = ()) -> PreTrainedTokenizerFast:
+    """Return a byte-level tokenizer (any text is encodable) with the words of an agent as single tokens.
+
+    Args:
+        words: More words that are a token, alone and together with a blank before them.
+    """
     alphabet = {char: i for i, char in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
     inner = Tokenizer(models.BPE(vocab=alphabet, merges=[]))
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -42,7 +48,9 @@ def tiny_tokenizer() -> PreTrainedTokenizerFast:
     inner.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in _SPECIAL])
     inner.add_tokens([AddedToken(t, normalized=False) for t in _TAGS])
     # single_word: the "up" of "group" stays letters
-    inner.add_tokens([AddedToken(t, single_word=True, normalized=False) for t in _WORDS])
+    more = [word for word in dict.fromkeys(words) if word not in _WORDS]
+    inner.add_tokens([AddedToken(t, single_word=True, normalized=False) for t in (*_WORDS, *more)])
+    inner.add_tokens([AddedToken(f" {t}", normalized=False) for t in dict.fromkeys(words)])
     tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=inner,
         eos_token="<|im_end|>",
@@ -78,7 +86,7 @@ def tiny_model(
 
 
 def load_model(
-    path: str, *, dtype: Literal["float32", "bfloat16"], seed: int
+    path: str, *, dtype: Literal["float32", "bfloat16"], seed: int, words: Sequence[str] = ()
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a causal language model and its tokenizer.
 
@@ -86,13 +94,14 @@ def load_model(
         path: "tiny", a folder, or a hub id (needs a reachable hub).
         dtype: Type of the parameters.
         seed: Weights of "tiny".
+        words: Single tokens of "tiny"; see `tiny_tokenizer`.
 
     Raises:
         ConfigError: If the folder has no config, no weights or no tokenizer.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]  # two bars for one file, in the middle of our own lines
     if path == "tiny":
-        tokenizer = tiny_tokenizer()
+        tokenizer = tiny_tokenizer(words)
         return tiny_model(tokenizer, seed=seed).to(getattr(torch, dtype)), tokenizer
     folder = Path(path)
     if folder.exists() or path.startswith((".", "/", "~")):
@@ -104,6 +113,12 @@ def load_model(
         reason = str(err).strip().splitlines()[0]
         raise ConfigError(f"cannot load the model {path!r}: {reason}") from err
     return model, loaded
+
+
+def initial_model(cfg: RunConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
+    """Return the model that a run starts from, and its tokenizer; see `load_model`."""
+    m = cfg.model
+    return load_model(m.path, dtype=m.dtype, seed=cfg.seed, words=m.words.split())
 
 
 def _check_folder(folder: Path) -> None:

@@ -27,7 +27,7 @@ from arl_gym.train.envs import chat_kwargs, groups_per_try, make_vec, training_e
 from arl_gym.train.filtering import CollectStats, collect_groups
 from arl_gym.train.loss import check_loss
 from arl_gym.train.metrics import MetricsWriter, Progress, summarise
-from arl_gym.train.model import load_model, save_model
+from arl_gym.train.model import initial_model, save_model
 from arl_gym.train.policies.hf import HFPolicy
 from arl_gym.train.run_dir import check_run_dir, open_run_dir
 
@@ -67,7 +67,7 @@ class Trainer:
         check_loss(cfg.loss)
         check_run_dir(cfg)
         self.cfg = cfg
-        self.model, self.tokenizer = load_model(cfg.model.path, dtype=cfg.model.dtype, seed=cfg.seed)
+        self.model, self.tokenizer = initial_model(cfg)
         self.codec = ChatCodec(self.tokenizer, enable_thinking=cfg.model.enable_thinking)
         temperature = cfg.rollout.temperature
         self.engine = Engine(self.model, cfg.optim, temperature=temperature, reference=cfg.loss.kl_coef > 0)
@@ -145,7 +145,12 @@ class Trainer:
             return {}
         policy = make_policy(self.cfg, self.model, self.codec, temperature=self.cfg.eval.temperature)
         result = evaluate_policy(self.cfg, policy, split="val", episodes=self.cfg.eval.episodes)
-        return {"eval/success_rate": result.success_rate, "eval/return_mean": result.return_mean}
+        row = {"eval/success_rate": result.success_rate, "eval/return_mean": result.return_mean}
+        for kind, (k, n) in result.success_by_type.items():
+            row[f"eval/episodes_{kind}"] = n
+            if n:
+                row[f"eval/success_rate_{kind}"] = k / n
+        return row
 
     def _record(self, step: int, trajectories: Sequence[Trajectory], *, is_last: bool) -> None:
         every = self.cfg.trajectories_every

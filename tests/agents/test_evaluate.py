@@ -86,6 +86,17 @@ def test_the_mean_is_over_episodes_not_over_turns():
     assert result.return_interval == pytest.approx((5 - 9.79982, 5 + 9.79982))
 
 
+def test_success_is_told_by_kind_of_task_also_for_kinds_not_played():
+    played = [(trajectory("a", [1.0], True), "look"), (trajectory("b", [0.0], False), "look")]
+    result = summarise(
+        [dataclasses.replace(t, task_type=kind) for t, kind in played],
+        split="test",
+        task_types=("heat", "look"),
+    )
+    assert result.success_by_type == {"heat": (0, 0), "look": (1, 2)}
+    assert summarise([trajectory("a", [1.0], True)], split="test").success_by_type == {}
+
+
 def test_one_episode_has_no_return_interval():
     assert summarise([trajectory("a", [1.0], True)], split="test").return_interval is None
 

@@ -1,3 +1,4 @@
+import dataclasses
 import json
 import math
 import os
@@ -153,6 +154,7 @@ def test_summary_counts_episodes_once_and_turns_once():
             "rollout/success_rate": 0.5,
             "rollout/score_mean": 0.75,
             "rollout/turns_mean": 2.0,
+            "rollout/turns_to_success_mean": 3.0,
             "rollout/truncated_frac": 0.5,
             "rollout/env_error_frac": 0.0,
             "rollout/format_valid_frac": 0.75,
@@ -163,6 +165,13 @@ def test_summary_counts_episodes_once_and_turns_once():
             "rollout/completion_tokens_mean": 2.0,
         }
     )
+
+
+def test_summary_tells_kinds_of_task_apart():
+    won, lost = trajectory(turn(1.0), success=True), trajectory(turn(0.0))
+    out = summarise([dataclasses.replace(t, task_type=k) for t, k in ((won, "a"), (lost, "a"), (won, "b"))])
+    assert (out["rollout/success_rate_a"], out["rollout/episodes_a"]) == (0.5, 2)
+    assert (out["rollout/success_rate_b"], out["rollout/episodes_b"]) == (1.0, 1)
 
 
 def test_summary_of_nothing_is_empty():

@@ -23,6 +23,16 @@ def test_any_text_survives_the_tiny_tokenizer():
     assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 
 
+def test_words_are_one_token_each_with_their_blank(tmp_path):
+    tokenizer = tiny_tokenizer(["mug", "from", "take", "up"])
+    text = "take mug 1 from group, smug up"
+    ids = tokenizer(text)["input_ids"]
+    assert tokenizer.decode(ids) == text
+    pieces = [tokenizer.decode([i]) for i in ids]
+    assert pieces == [*("take", " mug", " ", "1", " from"), *" group, smug", " up"]
+    assert len(tokenizer) == len(tiny_tokenizer()) + 7  # "up" alone was a token already
+
+
 def test_a_saved_model_reloads_with_equal_weights_and_tokens(tmp_path):
     model, tokenizer = load_model("tiny", dtype="float32", seed=5)
     save_model(tmp_path / "m", model, tokenizer)

@@ -11,6 +11,7 @@ are odd (a receptacle never fills, what was cooled is "cold", no lamp can be tur
 from bisect import insort
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from arl_gym.envs.alfworld.game import Game
 from arl_gym.envs.alfworld.scene import (
@@ -41,10 +42,24 @@ Command = tuple[str, int, int]
 """Verb, and the numbers of what it is about; -1 where there is nothing."""
 
 
+class Stance(NamedTuple):
+    """The commands of a location that depend on what is held, sorted, and the parts that need more."""
+
+    doors: list[int]
+    """Receptacles that open, in the order of their names."""
+    clean: list[str]
+    cool: list[str]
+    middle: list[str]
+    """Everything from `examine` to `look`."""
+    puts: list[tuple[str, int]]
+    """Command and receptacle, which must be accessible."""
+
+
 class Tables:
     """What does not change while a game is played."""
 
     def __init__(self, game: Game):
+        self._game = game
         self.object_number = {name: i for i, name in enumerate(game.objects)}
         self.receptacle_number = {name: i for i, name in enumerate(game.receptacles)}
         self.here: tuple[tuple[int, ...], ...] = tuple(
@@ -53,7 +68,8 @@ class Tables:
         )
         pairs = zip(game.receptacles, game.location_of, strict=True)
         self._go_to = sorted((f"go to {name}", at) for name, at in pairs if at >= 0)
-        self._go_to_from: dict[int, list[str]] = {}
+        self._stances: dict[tuple[int, int], Stance] = {}
+        self.has_switches = any(ability & TOGGLEABLE for ability in game.abilities)
         holds = set(game.can_contain)
         self.fits: tuple[frozenset[int], ...] = tuple(
             frozenset(r for r, kind in enumerate(game.receptacle_types) if (kind, what) in holds)
@@ -78,11 +94,40 @@ class Tables:
         self._words: dict[tuple[str, int, int], int] = {}
         self.root_key = derive(game.content_hash)
 
-    def go_to(self, place: int) -> list[str]:
-        """Return the sorted commands that lead away from a location."""
-        if place not in self._go_to_from:
-            self._go_to_from[place] = [command for command, at in self._go_to if at != place]
-        return self._go_to_from[place]
+    def stance(self, held: int, place: int) -> "Stance":
+        """Return what can be done with an object in the hand (or none, -1) at a location."""
+        if (held, place) not in self._stances:
+            self._stances[held, place] = self._stand(held, place)
+        return self._stances[held, place]
+
+    def _stand(self, held: int, place: int) -> "Stance":
+        game, names, here = self._game, self._game.receptacles, self.here[place]
+        examine = [f"examine {names[r]}" for r in here]
+        treat: dict[str, list[str]] = {"clean": [], "cool": [], "heat": []}
+        puts: list[tuple[str, int]] = []
+        if held >= 0:
+            name = game.objects[held]
+            examine.append(f"examine {name}")
+            for verb, ability, kind in _TREATMENTS:
+                if game.abilities[held] & ability:
+                    able = [r for r in here if game.receptacle_types[r] == kind]
+                    treat[verb] = sorted(f"{verb} {name} with {names[r]}" for r in able)
+            fits = self.fits[held]
+            puts = sorted((f"{self.put} {name}{self.put_join}{names[r]}", r) for r in here if r in fits)
+        return Stance(
+            doors=[r for _, r in sorted((names[r], r) for r in here if game.openable[r])],
+            clean=treat["clean"],
+            cool=treat["cool"],
+            middle=[
+                *sorted(examine),
+                *(command for command, at in self._go_to if at != place),
+                *treat["heat"],
+                *(["help"] if game.help else []),
+                "inventory",
+                "look",
+            ],
+            puts=puts,
+        )
 
     def parse(self, text: str) -> Command | None:
         """Return what a command says, whether or not it can be done; None if it says nothing."""
@@ -144,6 +189,7 @@ class House:
         self.clean, self.hot, self.cool = set(game.clean), set(game.hot), set(game.cool)
         self.toggled, self.sliced = set(game.toggled), set(game.sliced)
         self._facts = self._all_words()
+        self._listed: dict[int, str] = {}
         self._commands: list[str] | None = None
         self._met: tuple[int, int] | None = None
 
@@ -167,8 +213,10 @@ class House:
         return f"The {name} is closed."
 
     def _inside(self, r: int) -> str:
-        objects = self.game.objects
-        return _list([f"a {objects[o]}" for o in self.contents[r]])
+        if r not in self._listed:
+            objects = self.game.objects
+            self._listed[r] = _list([f"a {objects[o]}" for o in self.contents[r]])
+        return self._listed[r]
 
     def _look(self) -> str:
         here = self.tables.here[self.place]
@@ -240,6 +288,8 @@ class House:
 
     def _switches(self) -> set[int]:
         """Return what can be used here, in closed receptacles too."""
+        if not self.tables.has_switches:
+            return set()
         abilities = self.game.abilities
         return {
             o for r in self.tables.here[self.place] for o in self.contents[r] if abilities[o] & TOGGLEABLE
@@ -253,44 +303,49 @@ class House:
 
     def _list_commands(self) -> list[str]:
         """Return the commands verb by verb, in the order of the verbs: so the whole is sorted, too."""
-        game, table = self.game, self.tables
-        here = table.here[self.place]
-        names, objects, kinds = game.receptacles, game.objects, game.receptacle_types
-        doors = [r for r in here if game.openable[r]]
-        reached = [r for r in here if self.accessible(r)]
-        examine = [f"examine {names[r]}" for r in here]
-        treat: dict[str, list[str]] = {}
-        puts, slices, takes = list[str](), list[str](), set[str]()
-        if self.held < 0:
-            inside = ((o, r) for r in reached for o in self.contents[r])
-            takes = {f"take {objects[o]} from {names[r]}" for o, r in inside if self._takeable(o)}
-        else:
-            name = objects[self.held]
-            examine.append(f"examine {name}")
-            for verb, ability, kind in _TREATMENTS:
-                if game.abilities[self.held] & ability:
-                    treat[verb] = [f"{verb} {name} with {names[r]}" for r in here if kinds[r] == kind]
-            fits = table.fits[self.held]
-            puts = [f"{table.put} {name}{table.put_join}{names[r]}" for r in reached if r in fits]
-            if table.is_knife[self.held]:
-                slices = [f"slice {objects[o]} with {name}" for o, _ in self.lying if self._sliceable_here(o)]
+        table, names, opened = self.tables, self.game.receptacles, self.opened
+        stance = table.stance(self.held, self.place)
+        puts = [command for command, r in stance.puts if self.accessible(r)]
+        old_puts = list[str]()
+        if table.put == "put":
+            puts, old_puts = [], puts
         return [
-            *sorted(treat.get("clean", ())),
-            *sorted(f"close {names[r]}" for r in doors if r in self.opened),
-            *sorted(treat.get("cool", ())),
-            *sorted(examine),
-            *table.go_to(self.place),
-            *sorted(treat.get("heat", ())),
-            *(["help"] if game.help else []),
-            "inventory",
-            "look",
-            *(sorted(puts) if table.put == "move" else []),
-            *sorted(f"open {names[r]}" for r in doors if r not in self.opened),
-            *(sorted(puts) if table.put == "put" else []),
-            *sorted(set(slices)),
-            *sorted(takes),
-            *sorted(f"use {objects[o]}" for o in self._switches()),
+            *stance.clean,
+            *[f"close {names[r]}" for r in stance.doors if r in opened],
+            *stance.cool,
+            *stance.middle,
+            *puts,
+            *[f"open {names[r]}" for r in stance.doors if r not in opened],
+            *old_puts,
+            *self._slices(),
+            *self._takes(),
+            *self._uses(),
         ]
+
+    def _takes(self) -> list[str]:
+        if self.held >= 0:
+            return []
+        game, contents = self.game, self.contents
+        names, objects, abilities = game.receptacles, game.objects, game.abilities
+        return sorted(
+            [
+                f"take {objects[o]} from {names[r]}"
+                for r in self.tables.here[self.place]
+                if contents[r] and self.accessible(r)
+                for o in contents[r]
+                if abilities[o] & PICKUPABLE
+            ]
+        )
+
+    def _slices(self) -> list[str]:
+        if self.held < 0 or not self.tables.is_knife[self.held]:
+            return []
+        knife = self.game.objects[self.held]
+        found = (o for o, at in self.lying if at == self.place and self._sliceable_here(o))
+        return sorted(f"slice {self.game.objects[o]} with {knife}" for o in found)
+
+    def _uses(self) -> list[str]:
+        return sorted(f"use {self.game.objects[o]}" for o in self._switches())
 
     # ---- doing it
 
@@ -351,6 +406,7 @@ class House:
     def _take(self, o: int, r: int) -> None:
         word = self.tables.word
         self.contents[r].remove(o)
+        self._listed.pop(r, None)
         self._facts ^= word("in", o, r) ^ word("held", self.held) ^ word("held", o)
         self.held = o
         if (o, self.place) in self.lying:
@@ -364,6 +420,7 @@ class House:
         word = self.tables.word
         if o not in self.contents[r]:
             insort(self.contents[r], o)
+            self._listed.pop(r, None)
             self._facts ^= word("in", o, r)
         self._facts ^= word("held", o) ^ word("held", -1)
         self.held = -1
@@ -438,6 +495,31 @@ class House:
     def key(self) -> int:
         """A 64-bit key of the state: equal for equal states, however they were reached."""
         return self._facts
+
+    @property
+    def state_key(self) -> str:
+        """The key as 16 hex digits."""
+        return f"{self._facts:016x}"
+
+    @property
+    def house(self) -> "House":
+        """Itself: what every engine has for those who need the whole state."""
+        return self
+
+    @property
+    def task(self) -> str:
+        """The goal in words."""
+        return self.game.task
+
+    @property
+    def grammar(self) -> str:
+        """Version of the text grammar."""
+        return self.game.grammar
+
+    @property
+    def content_hash(self) -> str:
+        """Digest of the game."""
+        return self.game.content_hash
 
     def _all_words(self) -> int:
         word, key = self.tables.word, self.tables.root_key

@@ -58,8 +58,10 @@ def read_problem(text: str) -> tuple[Scene, Goal]:
 
 def _sections(text: str) -> dict[str, str]:
     starts = list(_SECTION.finditer(text))
-    ends = [s.start() for s in starts[1:]] + [len(text)]
-    return {s[1]: text[s.end() : end] for s, end in zip(starts, ends, strict=True)}
+    return {
+        start[1]: text[start.end() : end.start() if end else len(text)]
+        for start, end in zip(starts, [*starts[1:], None], strict=False)
+    }
 
 
 def _facts(init: str) -> Facts:
@@ -212,3 +214,64 @@ def read_goal(text: str) -> Goal:
 def write_goal(goal: Goal) -> str:
     """Return the goal's formula, without the section's own brackets."""
     return _GOALS[goal.task_type].format(o=goal.object_type, r=goal.place_type)
+
+
+# ---- writing
+
+_NAMED_IN_THE_DOMAIN = {
+    "rtype": ("fridgetype", "microwavetype", "sinkbasintype"),
+    "otype": ("butterknifetype", "knifetype"),
+}
+
+
+def write_problem(scene: Scene, goal: Goal) -> str:
+    """Return the problem file that `read_problem` reads back. What only `more_ids` names is left out."""
+    facts = _list_facts(scene)
+    declared = {
+        "agent": ["agent1"],
+        "object": [t.id for t in scene.things],
+        "receptacle": [r.id for r in scene.receptacles],
+        "location": [args[-1] for name, *args in facts if name.endswith("atlocation")],
+        "rtype": [args[0] for name, *args in facts if name == "cancontain"],
+        "otype": [args[1] for name, *args in facts if name in ("cancontain", "objecttype")],
+    }
+    declared["rtype"] += [args[1] for name, *args in facts if name == "receptacletype"]
+    for kind, names in _NAMED_IN_THE_DOMAIN.items():
+        declared[kind] += names
+    objects = [f"{' '.join(sorted(set(names)))} - {kind}" for kind, names in declared.items() if names]
+    lines = [
+        "(define (problem household)",
+        "(:domain alfred)",
+        "(:objects",
+        *objects,
+        ")",
+        "(:init",
+        *(f"({' '.join(fact)})" for fact in facts),
+        ")",
+        f"(:goal {write_goal(goal)})",
+        ")",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _list_facts(scene: Scene) -> list[tuple[str, ...]]:
+    facts: list[tuple[str, ...]] = [("atlocation", "agent1", scene.start)]
+    for r in sorted(scene.receptacles):
+        facts += [("receptacletype", r.id, r.type + "type")] if r.type else []
+        facts += [("receptacleatlocation", r.id, r.location)] if r.location else []
+        facts += [("openable", r.id)] if r.openable else []
+    for t in sorted(scene.things):
+        facts += [("objecttype", t.id, t.type + "type")] if t.type else []
+        facts += [(ability, t.id) for ability, flag in ABILITIES.items() if t.abilities & flag]
+    facts += [("cancontain", f"{r}type", f"{o}type") for r, o in sorted(scene.can_contain)]
+    pairs = {
+        "inreceptacle": scene.inside,
+        "objectatlocation": scene.lying,
+        "inreceptacleobject": scene.within,
+    }
+    for name, both in pairs.items():
+        facts += [(name, *pair) for pair in sorted(both)]
+    states = {"opened": scene.opened, "isclean": scene.clean, "ishot": scene.hot, "iscool": scene.cool}
+    for name, ids in (states | {"istoggled": scene.toggled, "issliced": scene.sliced}).items():
+        facts += [(name, i) for i in sorted(ids)]
+    return facts + ([("holds", "agent1", scene.held), ("holdsany", "agent1")] if scene.held else [])
