@@ -9,16 +9,17 @@ ARGS ?=
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test check bench docs clean
+.PHONY: help demo test test-alfworld check bench docs clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    train a tiny Sokoban agent on this machine and write a report (ARGS=... goes to arl-gym demo)"
 	@echo "make test    run the tests (ARGS=... goes to pytest)"
+	@echo "make test-alfworld   compare our ALFWorld with the real one, in .venv-alfworld (compiles: g++, cmake, make)"
 	@echo "make check   run linters, type checker, import rules, spelling and dependency checks"
 	@echo "make bench   measure the environments' speed (ARGS=... goes to arl-gym bench)"
 	@echo "make docs    rewrite the generated parts of the README"
-	@echo "make clean   delete .venv, caches and build outputs; keeps runs/"
+	@echo "make clean   delete .venv*, caches and build outputs; keeps runs/"
 	@echo "Choose the Python with PYTHON=python3.12, the torch build with TORCH=\"torch==2.9.1\" (after make clean)."
 
 demo: .venv/.train
@@ -26,6 +27,10 @@ demo: .venv/.train
 
 test: .venv/.dev
 	@$(BIN)/python -m pytest $(ARGS)
+
+test-alfworld: BIN = .venv-alfworld/bin
+test-alfworld: .venv-alfworld/.ready
+	@$(BIN)/python -m pytest tests/envs/alfworld/reference $(ARGS)
 
 check: .venv/.dev
 	$(call stage,ruff,ruff check --quiet .)
@@ -47,7 +52,7 @@ docs: .venv/.dev
 	@$(BIN)/python docs/env_table.py
 
 clean:
-	rm -rf .venv build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-alfworld build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find arl_gym docs examples tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Stamps, so that nothing is installed twice; a changed pyproject.toml installs again.
@@ -71,3 +76,12 @@ clean:
 .venv/.dev: .venv/.torch pyproject.toml
 	@echo "Installing arl_gym with its trainer and the development tools"
 	@$(PIP) --editable '.[dev]' && touch $@ .venv/.train
+
+.venv-alfworld/.ready: pyproject.toml
+	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 13))' 2>/dev/null || { \
+	  echo "TextWorld 1.7 needs Python 3.11 or 3.12 with venv, $(PYTHON) is: $$($(PYTHON) --version 2>&1). Choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@for tool in g++ cmake make; do command -v $$tool >/dev/null || { \
+	  echo "ALFWorld's planner is compiled: apt-get install g++ cmake make" >&2; exit 1; }; done
+	@echo "Installing the real ALFWorld into .venv-alfworld (3 to 11 minutes: it compiles Fast Downward)"
+	@$(PYTHON) -m venv .venv-alfworld
+	@$(PIP) --editable '.[alfworld]' pytest pytest-randomly pytest-socket pytest-timeout && touch $@

@@ -1,6 +1,7 @@
 """The optional extras, and the modules each of them brings."""
 
 EXTRAS: dict[str, tuple[str, ...]] = {
+    "alfworld": ("alfworld", "textworld"),
     "fast": ("numba",),
     "hf": ("torch", "transformers"),
     "train": ("deepspeed", "tyro", "matplotlib", "tomli_w"),

@@ -29,6 +29,7 @@ NOTHING_HAPPENS = "Nothing happens."
 
 _WELCOME = "-= Welcome to TextWorld, ALFRED! =-"
 _ROOM = "You are in the middle of a room. Looking quickly around you, you see {}."
+_FACING = "You are facing the {}. Next to it, you see {}."
 # Verb, ability of the object, type of the receptacle.
 _TREATMENTS = (
     ("clean", CLEANABLE, "sinkbasin"),
@@ -198,7 +199,9 @@ class House:
         """Return the text the game starts with."""
         game = self.game
         names = [f"a {name}" for name, at in zip(game.receptacles, game.location_of, strict=True) if at >= 0]
-        return f"{_WELCOME}\n\n{_ROOM.format(_list(names))}\n\nYour task is to: {game.task}"
+        facing = [game.receptacles[r] for r in self.tables.here[game.start]]
+        seen = _FACING.format(_list(facing), "nothing") if facing else _ROOM.format(_list(names))
+        return f"{_WELCOME}\n\n{seen}\n\nYour task is to: {game.task}"
 
     def describe(self, r: int) -> str:
         """Return what one sees of a receptacle."""
@@ -222,7 +225,7 @@ class House:
         names, objects = self.game.receptacles, self.game.objects
         beside = sorted((o, r) for o, r in self.removed if r in here and (o, self.place) in self.lying)
         seen = _list([f"a {objects[o]}" for o, _ in beside])
-        return f"You are facing the {_list([names[r] for r in here])}. Next to it, you see {seen}."
+        return _FACING.format(_list([names[r] for r in here]), seen)
 
     def _inspect(self, o: int) -> str:
         name, abilities = self.game.objects[o], self.game.abilities[o]

@@ -81,6 +81,8 @@ def _scene(facts: Facts) -> Scene:
     held = facts["holds"]
     if len(held) > 1:
         raise DataError(f"the agent can hold one object, got {len(held)}")
+    if bool(held) != bool(facts["holdsany"]):
+        raise DataError("expected both facts (holds agent object) and (holdsany agent), or neither")
     types = _unique(facts["receptacletype"], "receptacle", "type")
     places = _unique(facts["receptacleatlocation"], "receptacle", "location")
     kinds = _unique(facts["objecttype"], "object", "type")
