@@ -109,6 +109,11 @@ def make_chat_vec(
     return _vector(make, num_envs, workers, step_timeout_s, AutoresetMode.DISABLED)
 
 
+def alfworld_vec(num_envs: int = 1, **kwargs: Any) -> TextVectorEnv:
+    """Make ALFWorld environments for `gymnasium.make_vec`, side by side."""
+    return _plain_vec("ARL/ALFWorld-v0", num_envs, **kwargs)
+
+
 def sokoban_vec(num_envs: int = 1, **kwargs: Any) -> VectorEnv[Any, Any, Any]:
     """Make Sokoban environments for `gymnasium.make_vec`: boards in arrays, or plain ones side by side.
 

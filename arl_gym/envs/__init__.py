@@ -20,6 +20,13 @@ class EnvEntry:
 
 
 ENVS: dict[str, EnvEntry] = {
+    "ARL/ALFWorld-v0": EnvEntry(
+        entry_point="arl_gym.envs.alfworld.env:ALFWorldEnv",
+        vector_entry_point="arl_gym.make:alfworld_vec",
+        prompts="arl_gym.envs.alfworld.prompts",
+        window=2,
+        format="strict",
+    ),
     "ARL/Sokoban-v0": EnvEntry(
         entry_point="arl_gym.envs.sokoban.env:SokobanEnv",
         vector_entry_point="arl_gym.make:sokoban_vec",

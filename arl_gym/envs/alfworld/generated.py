@@ -12,10 +12,12 @@ from arl_gym.envs.alfworld.export import game_file, grammar_text
 from arl_gym.envs.alfworld.game import Game
 from arl_gym.envs.alfworld.generator import Settings, draw
 from arl_gym.envs.alfworld.grammars import read_grammar
+from arl_gym.envs.alfworld.house import House
+from arl_gym.envs.alfworld.planner import plan
 from arl_gym.envs.alfworld.vocabulary import vocabulary
 from arl_gym.errors import UnknownNameError
 
-N_GAMES = {"train": 4000, "val": 200, "test": 200, "test_ood": 200}
+N_GAMES = {"train": 4000, "val": 256, "test": 256, "test_ood": 256}
 
 
 class GeneratedGames:
@@ -64,8 +66,9 @@ class GeneratedGames:
         return f"{folder}/trial_{split}_{index:06d}"
 
     def file_text(self, task_id: str) -> str:
-        """Return the `.tw-pddl` file of the game."""
-        return game_file(draw(self.settings, *self._number(task_id)))
+        """Return the `.tw-pddl` file of the game, with the planner's walkthrough."""
+        drawn = draw(self.settings, *self._number(task_id))
+        return game_file(drawn, plan(House(self.game(task_id))))
 
     def _number(self, task_id: str) -> tuple[str, int]:
         split = task_id.rpartition("-")[0]

@@ -43,9 +43,9 @@ def test_splits_go_to_the_benchmark_s_folders(tmp_path, split, named):
 
 
 def test_a_whole_split_is_written_and_reads_as_its_games(tmp_path):
-    assert export_games(GAMES, "val", tmp_path) == 200
+    assert export_games(GAMES, "val", tmp_path) == 256
     root = tmp_path / "json_2.1.1" / "valid_seen"
-    assert len(files(root)) == 400
+    assert len(files(root)) == 512
     for task_id in GAMES.ids("val")[::20]:
         game = read_game((root / GAMES.game_id(task_id) / "game.tw-pddl").read_text())
         assert game.content_hash == GAMES.game(task_id).content_hash

@@ -16,9 +16,9 @@ GAMES = GeneratedGames(Settings())
 def test_splits_have_their_numbers_of_games():
     assert {split: len(GAMES.ids(split)) for split in SPLITS} == {
         "train": 4000,
-        "val": 200,
-        "test": 200,
-        "test_ood": 200,
+        "val": 256,
+        "test": 256,
+        "test_ood": 256,
     }
     assert GAMES.ids("val")[7] == "val-000007"
     assert [GAMES.split_name(split) for split in SPLITS] == list(SPLITS)
@@ -27,7 +27,7 @@ def test_splits_have_their_numbers_of_games():
 def test_the_ids_of_the_task_types_divide_a_split():
     parts = {task_type: GAMES.ids("val", task_type) for task_type in TASK_TYPES}
     assert parts["look_at_obj_in_light"][:2] == ["val-000001", "val-000007"]
-    assert [len(part) for part in parts.values()] == [34, 34, 33, 33, 33, 33]
+    assert [len(part) for part in parts.values()] == [43, 43, 43, 43, 42, 42]
     assert sorted(i for part in parts.values() for i in part) == list(GAMES.ids("val"))
     for task_type, part in parts.items():
         assert {GAMES.game(i).task_type for i in part} == {task_type}
@@ -75,7 +75,7 @@ def test_the_file_of_a_game_reads_as_the_game(settings):
         (lambda: GAMES.split_name("dev"), "unknown split 'dev'"),
         (lambda: GAMES.ids("valid_seen"), "unknown split 'valid_seen'"),
         (lambda: GAMES.ids("val", "pick_and_place"), "unknown task type 'pick_and_place'.*did you mean"),
-        (lambda: GAMES.game("val-000200"), "unknown task_id 'val-000200' in split 'val'"),
+        (lambda: GAMES.game("val-000256"), "unknown task_id 'val-000256' in split 'val'"),
         (lambda: GAMES.game("val-7"), "unknown task_id 'val-7'"),
         (lambda: GAMES.game_id("nothing"), "unknown split ''"),
     ],
