@@ -1,6 +1,6 @@
 """How fast and how small is ALFWorld? Steps, resets, memory, drawing the games, opening an index.
 
-    python benchmarks/alfworld.py --games 3553
+    python benchmarks/alfworld_speed.py --games 3553
 
 Every measurement runs in a process of its own, `--rounds` times; the table shows the median and the best (on
 a shared machine the least disturbed). The comparison with the real TextWorld, step by step and in the same
