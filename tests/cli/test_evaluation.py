@@ -1,4 +1,5 @@
 import json
+import re
 import sys
 from types import SimpleNamespace
 
@@ -17,6 +18,13 @@ def test_the_table_shows_rates_and_intervals(capsys):
     assert "100.0%" in shown
     assert "61.0% … 100.0%" in shown  # Wilson, 6 of 6
     assert "generated data, split test" in shown
+
+
+def test_kinds_of_task_have_a_row_each_also_without_episodes(capsys):
+    assert main(["eval", "ARL/ALFWorld-v0", "--policy", "expert", "--episodes", "2"]) == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"success, pick_and_place_simple +1 of 1 ", shown)
+    assert re.search(r"success, pick_two_obj_and_place +0 of 0 +0.0% … 100.0%", shown)
 
 
 def test_result_and_episodes_are_written(tmp_path, capsys):

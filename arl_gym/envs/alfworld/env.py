@@ -117,7 +117,9 @@ class ALFWorldEnv(TextEnv):
     other split. The original games (dataset "original") are read where you have them; none are shipped.
 
     ## Baselines
-    BASELINES
+    On generated games random admissible actions reach no goal of 256 test tasks in 50 steps (95% interval: at
+    most 1.5 %). The expert, which sees the whole house, reaches all of val, test and test_ood, in 5.9 steps
+    on average. Nothing is known yet of trained agents; what papers report is of the original games.
 
     ## Version history
     - v0: first release.
