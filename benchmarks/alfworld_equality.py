@@ -3,12 +3,13 @@
     make test-alfworld                    # once: builds .venv-alfworld with the real packages
     .venv-alfworld/bin/python benchmarks/alfworld_equality.py FOLDER --games 60 --steps 40 --processes 2
 
-FOLDER holds `.tw-pddl` files, at any depth; `--games` takes that many of them, evenly. Every second game
-first plays its walkthrough, if it has one. After each command the answers, the lists of commands and `won`
-must be equal, and native state keys must be equal exactly when the real facts are. Exit status 1 if anything
-differs.
+FOLDER holds `.tw-pddl` files, at any depth; `--games` takes that many of them, evenly. A game is played at
+random and then solved, by its walkthrough or our planner; every second one in the other order. After each
+command the answers, the lists of commands and `won` must be equal, and native state keys must be equal
+exactly when the real facts are. Exit status 1 if anything differs.
 
-Seconds are CPU seconds of the same process; a step is a command with its list of commands and `won`.
+Seconds are CPU seconds of the same process; a step is a command with its list of commands and `won`. The
+native engine's are those of playing the same commands once more, at a stretch.
 """
 
 import argparse
@@ -25,8 +26,9 @@ from typing import Protocol
 
 from arl_gym.envs.alfworld.game import read_game
 from arl_gym.envs.alfworld.house import House
+from arl_gym.envs.alfworld.planner import NoPlan, plan
 from arl_gym.envs.alfworld.reference import ReferenceGame
-from arl_gym.rng import Rng
+from arl_gym.rng import Rng, digest
 
 ANSWERS = {
     "go to, on": r"You arrive at .*\. On the ",
@@ -186,10 +188,14 @@ def random_commands(house: House, rng: Rng, steps: int) -> Iterator[tuple[str, s
         yield kind, command
 
 
-def scripted_commands(walkthrough: Sequence[str], rng: Rng) -> Iterator[tuple[str, str]]:
-    """Yield the commands of a walkthrough, now and then with a question between."""
-    for command in walkthrough:
-        yield "walkthrough", command
+def solving_commands(house: House, walkthrough: Sequence[str], rng: Rng) -> Iterator[tuple[str, str]]:
+    """Yield the commands of the walkthrough, or of a plan from here; now and then a question between."""
+    try:
+        commands = walkthrough or plan(house)
+    except NoPlan:
+        commands = ()
+    for command in commands:
+        yield "solution", command
         if rng.below(3) == 0:
             yield "question", rng.choice(("look", "inventory", "help", "examine mug 1"))
 
@@ -211,6 +217,7 @@ class Match:
         self.reference = ReferenceGame(file_text)
         tally.load_s += time.process_time() - start
         self.house = House(read_game(file_text))
+        self.won = False
         self.path: list[str] = []
         self._facts: dict[int, tuple[str, ...]] = {}
         self._keys: dict[tuple[str, ...], int] = {}
@@ -219,22 +226,19 @@ class Match:
 
     def play(self, commands: Iterator[tuple[str, str]]) -> None:
         """Play commands, given with their kinds, until the engines differ."""
-        won = False
         for kind, command in commands if self.equal else ():
-            native_s, native = _timed(self.house, command)
-            reference_s, real = _timed(self.reference, command)
-            tally = self.tally
-            tally.native_s += native_s
-            tally.reference_s += reference_s
+            native, tally = _step(self.house, command), self.tally
+            start = time.process_time()
+            real = _step(self.reference, command)
+            tally.reference_s += time.process_time() - start
             tally.commands[kind] += 1
             tally.answers[answer_kind(real[0])] += 1
             tally.won_steps += real[2]
-            won |= real[2]
+            self.won |= real[2]
             self.path.append(command)
             self.equal = self._check(native, real)
             if not self.equal:
                 break
-        self.tally.won_games += won
 
     def _check(self, native: Seen, real: Seen) -> bool:
         key, facts = self.house.key, self.reference.facts()
@@ -251,23 +255,36 @@ class Match:
         return not found
 
 
-def _timed(engine: Engine, command: str) -> tuple[float, Seen]:
+def _step(engine: Engine, command: str) -> Seen:
+    return engine.act(command), engine.commands(), engine.won
+
+
+def _replay_s(text: str, path: Sequence[str]) -> float:
+    """Return the seconds the native engine needs for all commands, first uses of its tables included."""
+    house = House(read_game(text))
     start = time.process_time()
-    seen = engine.act(command), engine.commands(), engine.won
-    return time.process_time() - start, seen
+    for command in path:
+        _step(house, command)
+    return time.process_time() - start
 
 
-def compare_file(path: Path, seed: int, steps: int, scripted: bool) -> Tally:
-    """Return what one game shows: its walkthrough if `scripted`, then random commands."""
+def compare_file(path: Path, seed: int, steps: int, solve_first: bool) -> Tally:
+    """Return what one game shows."""
     tally = Tally()
     text = path.read_text()
-    rng = Rng("alfworld equality", seed, path.as_posix())
+    rng = Rng("alfworld equality", seed, digest(text))
     match = Match(path.as_posix(), text, tally)
     tally.games[f"{match.house.game.task_type} ({match.house.game.grammar})"] += 1
-    if scripted:
-        match.play(scripted_commands(json.loads(text).get("walkthrough") or (), rng))
-    match.play(random_commands(match.house, rng, steps))
+    walkthrough = json.loads(text).get("walkthrough") or ()
+    parts = [
+        random_commands(match.house, rng, steps),
+        solving_commands(match.house, walkthrough if solve_first else (), rng),
+    ]
+    for commands in reversed(parts) if solve_first else parts:
+        match.play(commands)
     match.reference.close()
+    tally.native_s += _replay_s(text, match.path)
+    tally.won_games += match.won
     return tally
 
 
