@@ -3,10 +3,11 @@
     make test-alfworld                    # once: builds .venv-alfworld with the real packages
     .venv-alfworld/bin/python benchmarks/alfworld_equality.py FOLDER --games 60 --steps 40 --processes 2
 
-FOLDER holds `.tw-pddl` files, at any depth; `--games` takes that many of them, evenly. A game is played at
-random and then solved, by its walkthrough or our planner; every second one in the other order. After each
-command the answers, the lists of commands and `won` must be equal, and native state keys must be equal
-exactly when the real facts are. Exit status 1 if anything differs.
+FOLDER holds `.tw-pddl` files, at any depth; `--games` takes that many of them, evenly. In each an object is
+treated in every way, random commands follow, and the game is solved by our planner; every second game is
+solved first, by its walkthrough if it has one. After each command the answers, the lists of commands and
+`won` must be equal, and native state keys must be equal exactly when the real facts are. Exit status 1 if
+anything differs.
 
 Seconds are CPU seconds of the same process; a step is a command with its list of commands and `won`. The
 native engine's are those of playing the same commands once more, at a stretch.
@@ -28,6 +29,7 @@ from arl_gym.envs.alfworld.game import read_game
 from arl_gym.envs.alfworld.house import House
 from arl_gym.envs.alfworld.planner import NoPlan, plan
 from arl_gym.envs.alfworld.reference import ReferenceGame
+from arl_gym.envs.alfworld.scene import CLEANABLE, HEATABLE, SLICEABLE, VESSEL
 from arl_gym.rng import Rng, digest
 
 ANSWERS = {
@@ -188,6 +190,38 @@ def random_commands(house: House, rng: Rng, steps: int) -> Iterator[tuple[str, s
         yield kind, command
 
 
+def errand_commands(house: House, rng: Rng) -> Iterator[tuple[str, str]]:
+    """Yield commands that slice an object, if there is a knife, treat it in every way, and look at it."""
+    game, put = house.game, "put {} in/on {}" if house.game.grammar == "0.3" else "move {} to {}"
+    at = {o: game.receptacles[r] for r, inside in enumerate(house.contents) for o in inside}
+    knives = [k for k in at if game.object_types[k] in ("knife", "butterknife")]
+    treatable = [
+        o for o in at if game.abilities[o] & (HEATABLE | CLEANABLE) and not game.abilities[o] & VESSEL
+    ]
+    sliceable = [o for o in at if game.abilities[o] & SLICEABLE]
+    if not treatable:
+        return
+    o = rng.choice(sliceable or treatable)
+    thing, place, commands = game.objects[o], at[o], list[str]()
+    if o in sliceable and knives and rng.below(2):
+        k = rng.choice(knives)
+        knife = game.objects[k]
+        commands = [f"go to {at[k]}", f"open {at[k]}", f"take {knife} from {at[k]}", f"examine {knife}"]
+        commands += [
+            f"go to {place}",
+            f"open {place}",
+            f"slice {thing} with {knife}",
+            put.format(knife, place),
+        ]
+        commands += ["go to countertop 1", put.format(knife, "countertop 1"), "look"]
+    commands += [f"go to {place}", f"open {place}", f"take {thing} from {place}", f"examine {thing}"]
+    treatments = [("heat", "microwave 1"), ("cool", "fridge 1"), ("clean", "sinkbasin 1")] * 2
+    rng.shuffle(treatments)
+    for verb, where in treatments:
+        commands += [f"go to {where}", f"{verb} {thing} with {where}", f"examine {thing}"]
+    yield from (("errand", command) for command in commands)
+
+
 def solving_commands(house: House, walkthrough: Sequence[str], rng: Rng) -> Iterator[tuple[str, str]]:
     """Yield the commands of the walkthrough, or of a plan from here; now and then a question between."""
     try:
@@ -276,11 +310,9 @@ def compare_file(path: Path, seed: int, steps: int, solve_first: bool) -> Tally:
     match = Match(path.as_posix(), text, tally)
     tally.games[f"{match.house.game.task_type} ({match.house.game.grammar})"] += 1
     walkthrough = json.loads(text).get("walkthrough") or ()
-    parts = [
-        random_commands(match.house, rng, steps),
-        solving_commands(match.house, walkthrough if solve_first else (), rng),
-    ]
-    for commands in reversed(parts) if solve_first else parts:
+    solving = solving_commands(match.house, walkthrough if solve_first else (), rng)
+    others = errand_commands(match.house, rng), random_commands(match.house, rng, steps)
+    for commands in (solving, *others) if solve_first else (*others, solving):
         match.play(commands)
     match.reference.close()
     tally.native_s += _replay_s(text, match.path)
