@@ -3,8 +3,10 @@
     python benchmarks/learning.py --out runs/learning --seeds 1 2 3
 
 Runs `arl-gym demo --compare GRPO` once a seed, two at a time with one thread each, and prints the table that
-stands in RESULTS.md. Every number is on the test split, of which no choice was made: the preset was tuned on
-the validation split with seed 100.
+stands in RESULTS.md. Every number is on the test split, of which no choice was made: the preset was tuned
+on the validation split with seed 100. What this script does not know goes to `arl-gym demo`, e.g. a preset:
+
+    python benchmarks/learning.py --out runs/alfworld --seeds 1 2 --compare --config alfworld-tiny
 """
 
 import argparse
@@ -22,14 +24,14 @@ from typing import Any
 Z95 = statistics.NormalDist().inv_cdf(0.975)
 
 
-def run(folder: Path, seed: int, extra: Sequence[str]) -> dict[str, Any]:
+def run(folder: Path, seed: int, compare: Sequence[str], extra: Sequence[str]) -> dict[str, Any]:
     """Run the demo of one seed, unless its result is there already, and return the result."""
     result = folder / "result.json"
     if not result.exists():
         command = [sys.executable, "-m", "arl_gym.cli", "demo", "--seed", str(seed), "--run-dir", str(folder)]
         with open(f"{folder}.log", "w") as log:
             subprocess.run(
-                [*command, "--compare", "GRPO", *extra],
+                [*command, "--compare", *compare, *extra],
                 check=True,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -54,10 +56,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--at-once", type=int, default=2)
+    parser.add_argument("--compare", nargs="*", default=["GRPO"], help="methods beside SAMPO")
     args, extra = parser.parse_known_args()
     args.out.mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor(args.at_once) as pool:
-        results = list(pool.map(lambda s: run(args.out / f"seed-{s}", s, extra), args.seeds))
+        results = list(pool.map(lambda s: run(args.out / f"seed-{s}", s, args.compare, extra), args.seeds))
     assert len({r["content_hash"] for r in results}) == 1, "the seeds were tested on different tasks"
 
     names = [row["name"] for row in results[0]["rows"]]
