@@ -94,7 +94,8 @@ class ALFWorldEnv(TextEnv):
 
     ## Arguments
     - `dataset`: "generated" (default, nothing to download) or "original": the benchmark's games, from
-      `data_dir`, else the folder in `ALFWORLD_DATA`, else `~/.cache/alfworld`.
+      `data_dir`, else the folder in `ALFWORLD_DATA`, else `~/.cache/alfworld`. Generated games exported to
+      such a folder are still called "generated" in the infos.
     - `split`: "train", "val", "test" or "test_ood"; of the original data "train", "valid_seen" (or "val") and
       "valid_unseen" (or "test_ood").
     - `task_types`: only these kinds; None is all six.
@@ -171,6 +172,8 @@ class ALFWorldEnv(TextEnv):
                 name = wrong[0]
                 raise ConfigError(f"{name} goes with dataset='generated', got {name}={given[name]!r}")
             self._games = OriginalGames(data_dir, need_native=engine == "native")
+            if self._games.n_generated(split):
+                self.dataset = "generated"  # exported ones: their results are not the benchmark's
         self.split = self._games.split_name(split)
         self.observation_space, self.action_space = Unicode(), Unicode()
         self._ids: dict[str, Sequence[str]] = {}
@@ -189,7 +192,7 @@ class ALFWorldEnv(TextEnv):
         name = self._games.split_name(split or self.split)
         if name not in self._ids:
             ids = self._games.ids(name)
-            if self.dataset == "original" and self.task_types != TASK_TYPES:
+            if isinstance(self._games, OriginalGames) and self.task_types != TASK_TYPES:
                 ids = sorted(chain.from_iterable(self._games.ids(name, kind) for kind in self.task_types))
             self._ids[name] = ids if self._num_tasks is None else ids[: self._num_tasks]
         return self._ids[name]

@@ -139,6 +139,10 @@ class OriginalGames:
         """
         return read_text(self.root, self._find(task_id)[1])
 
+    def n_generated(self, split: str) -> int:
+        """Return how many games of a split say that they were generated."""
+        return self._index(self.split_name(split)).report.generated
+
     def report(self) -> Report:
         """Return what there is of every split; reads all games that no cache knows."""
         return Report(root=self.root, splits={split: self._index(split).report for split in PUBLISHED})

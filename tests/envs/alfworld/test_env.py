@@ -3,17 +3,21 @@ import subprocess
 import sys
 import threading
 import tracemalloc
+from functools import partial
 
 import gymnasium as gym
 import pytest
 
-from arl_gym import evaluate, make_chat_env
+from arl_gym import check_text_env, evaluate, make_chat_env
 from arl_gym.envs.alfworld.env import ALFWorldEnv
+from arl_gym.envs.alfworld.export import export_games
 from arl_gym.envs.alfworld.generated import GeneratedGames
 from arl_gym.envs.alfworld.generator import Settings
 from arl_gym.envs.alfworld.scene import TASK_TYPES
 from arl_gym.errors import ConfigError, DataError, UnknownNameError
 from arl_gym.rng import Rng
+
+ID = "ARL/ALFWorld-v0"
 
 
 def play(env: ALFWorldEnv, seed: int, n: int) -> list[tuple[str, str]]:
@@ -147,8 +151,28 @@ def test_missing_data_says_what_to_run_and_that_generated_games_exist(tmp_path):
         ALFWorldEnv(dataset="original", data_dir=str(tmp_path / "none"))
 
 
+def test_exported_games_are_played_alike_and_never_pass_for_the_benchmarks(tmp_path):
+    drawn = ALFWorldEnv(split="val")
+    export_games(GeneratedGames(Settings()), "val", tmp_path, 12)
+    files = ALFWorldEnv(dataset="original", data_dir=str(tmp_path), split="val", task_types=[TASK_TYPES[3]])
+    assert (files.dataset, files.split, len(files.task_ids())) == ("generated", "valid_seen", 2)
+    for task_id in files.task_ids():
+        _, info = files.reset(options={"task_id": task_id})
+        number = int(task_id.rpartition("_")[2])
+        _, same = drawn.reset(options={"task_id": f"val-{number:06d}"})
+        for key in ("content_hash", "task", "task_type", "game_id", "state_key", "admissible_actions"):
+            assert info[key] == same[key]
+        assert info["dataset"] == "generated"
+
+
+def test_the_contract_holds_for_games_from_files(tmp_path):
+    for split in ("train", "val", "test_ood"):
+        export_games(GeneratedGames(Settings()), split, tmp_path, 6)
+    check_text_env(partial(gym.make, ID, dataset="original", data_dir=str(tmp_path)), episodes=1)
+
+
 def test_generated_results_carry_their_dataset():
-    result = evaluate("expert", "ARL/ALFWorld-v0", split="test", episodes=12)
+    result = evaluate("expert", ID, split="test", episodes=12)
     assert (result.dataset, result.success_rate) == ("generated", 1.0)
     assert result.success_by_type == dict.fromkeys(TASK_TYPES, (2, 2))
 
@@ -196,7 +220,7 @@ def test_another_process_with_another_hash_seed_plays_the_same(tmp_path):
 
 
 def test_memory_does_not_grow_with_episodes():
-    env = ALFWorldEnv(num_tasks=300)  # more games than a process keeps
+    env = ALFWorldEnv(num_tasks=300, num_receptacles=4, num_objects=3)  # more games than a process keeps
 
     def episodes(n: int) -> int:
         for k in range(n):
@@ -225,7 +249,7 @@ def test_playing_imports_no_simulator():
 
 
 def test_the_text_is_drawn():
-    env = gym.make("ARL/ALFWorld-v0", render_mode="ansi")
+    env = gym.make(ID, render_mode="ansi")
     observation, _ = env.reset(seed=0)
     assert env.render() == observation
     env.step("look")
@@ -234,7 +258,7 @@ def test_the_text_is_drawn():
 
 def test_the_prompt_has_the_task_on_every_turn():
     for prompt in ("default", "compact"):
-        env = make_chat_env("ARL/ALFWorld-v0", prompt=prompt, window=2, expert=True)
+        env = make_chat_env(ID, prompt=prompt, window=2, expert=True)
         messages, info = env.reset(seed=4)
         for _ in range(3):
             assert info["task"] in messages[0]["content"]
