@@ -169,12 +169,11 @@ def _class_of(i: str) -> str:
     return kind + "basin" if "basin" in i else kind
 
 
-def read_game(text: str) -> Game:
-    """Return the game of a `.tw-pddl` file.
+def read_record(text: str) -> dict[str, Any]:
+    """Return the JSON object of a `.tw-pddl` file.
 
     Raises:
-        DataError: If the text is not such a file, or not one of the six tasks.
-        UnknownRules: If its domain or grammar is unknown.
+        DataError: If the text is none.
     """
     try:
         record = json.loads(text)
@@ -182,6 +181,17 @@ def read_game(text: str) -> Game:
         raise DataError(f"no JSON ({err}); it starts with {text[:60]!r}") from err
     if not isinstance(record, dict):
         raise DataError(f"expected a JSON object, got {type(record).__name__}")
+    return record
+
+
+def read_game(text: str) -> Game:
+    """Return the game of a `.tw-pddl` file.
+
+    Raises:
+        DataError: If the text is not such a file, or not one of the six tasks.
+        UnknownRules: If its domain or grammar is unknown.
+    """
+    record = read_record(text)
     for key in ("pddl_domain", "grammar", "pddl_problem"):
         if not isinstance(record.get(key), str):
             raise DataError(f"expected a text under {key!r}, got the keys {sorted(record)[:10]}")

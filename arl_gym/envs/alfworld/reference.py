@@ -7,7 +7,6 @@ not know. Threads take turns; use processes for speed.
 """
 
 import contextlib
-import json
 import os
 import sys
 import threading
@@ -15,6 +14,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from typing import Any
 
+from arl_gym.envs.alfworld.game import read_record
 from arl_gym.errors import ConfigError, DataError, DependencyMissing, EpisodeOverError
 
 # What the rules read and commands change; not what was looked at, nor a switch that nothing reads.
@@ -51,7 +51,7 @@ class ReferenceGame:
     """
 
     def __init__(self, file_text: str):
-        record = _record(file_text)
+        record = read_record(file_text)
         with _textworld():
             self._env = _FREE.pop() if _FREE else _new_environment()
             try:
@@ -114,16 +114,6 @@ class ReferenceGame:
         if self._env is None:
             raise EpisodeOverError("the game was closed")
         return self._env
-
-
-def _record(file_text: str) -> dict[str, Any]:
-    try:
-        record = json.loads(file_text)
-    except ValueError as err:
-        raise DataError(f"no JSON ({err}); it starts with {file_text[:60]!r}") from err
-    if not isinstance(record, dict):
-        raise DataError(f"expected a JSON object, got {type(record).__name__}")
-    return record
 
 
 def _new_environment() -> Any:
