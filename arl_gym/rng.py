@@ -30,6 +30,13 @@ def digest(content: str | bytes) -> str:
     return hashlib.blake2b(raw, digest_size=8).hexdigest()
 
 
+def nth_word(seed: int, n: int) -> int:
+    """Return word n, counted from 0, of the stream whose state is `seed`, without drawing those before."""
+    rng = Rng.__new__(Rng)
+    rng.state = (seed + n * _GOLDEN) & _MASK
+    return rng.next64()
+
+
 class Rng:
     """A stream of random integers determined by its key.
 
@@ -58,9 +65,9 @@ class Rng:
         """
         if not 1 <= n <= 1 << 64:
             raise ValueError(f"below(n) needs 1 <= n <= 2**64, got n={n}")
-        # Words under the remainder of 2**64 by n would favour small results: draw again.
-        floor = (1 << 64) % n
-        while (word := self.next64()) < floor:
+        # Words under the remainder of 2**64 by n would favour small results: draw again. The remainder is
+        # below n, so that hardly any word needs to be compared with it.
+        while (word := self.next64()) < n and word < (1 << 64) % n:
             pass
         return word % n
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arl_gym.rng import Rng, derive, digest
+from arl_gym.rng import Rng, derive, digest, nth_word
 
 
 def rng_at(state):
@@ -119,3 +119,9 @@ def test_another_process_with_another_hash_seed_derives_the_same(hash_seed):
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
     ).stdout
     assert out.split() == [str(derive("task", 3)), digest("a"), str(Rng("x", 1).below(99))]
+
+
+def test_any_word_of_a_stream_can_be_had_alone():
+    rng = Rng("key")
+    words = [rng.next64() for _ in range(5)]
+    assert [nth_word(derive("key"), n) for n in range(5)] == words

@@ -76,7 +76,7 @@ class Game:
     @classmethod
     def from_row(cls, row: list[Any]) -> "Game":
         """Return the game of a row that went through JSON."""
-        values = {f.name: _tuples(value) for f, value in zip(fields(cls), row, strict=True)}
+        values = {f.name: _tuple(value) for f, value in zip(fields(cls), row, strict=True)}
         return cls(**(values | {"goal": Goal(*values["goal"])}))
 
     @classmethod
@@ -129,8 +129,11 @@ class Game:
             raise DataError(f"the scene names {err.args[0]!r}, but does not have it") from err
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def _tuple(value: Any) -> Any:
+    """Make a list, which may hold lists, what it was before JSON."""
+    if not isinstance(value, list):
+        return value
+    return tuple(map(tuple, value)) if value and isinstance(value[0], list) else tuple(value)
 
 
 def _numbers(ids: Iterable[str], number: Mapping[str, int]) -> tuple[int, ...]:

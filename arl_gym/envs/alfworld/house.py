@@ -23,7 +23,7 @@ from arl_gym.envs.alfworld.scene import (
     TOGGLEABLE,
     VESSEL,
 )
-from arl_gym.rng import derive
+from arl_gym.rng import derive, nth_word
 
 NOTHING_HAPPENS = "Nothing happens."
 
@@ -37,6 +37,10 @@ _TREATMENTS = (
     ("heat", HEATABLE, "microwave"),
 )
 _KNIVES = ("knife", "butterknife")
+
+# Kinds of facts, for the keys of states.
+_AT, _HELD, _IN, _LYING, _REMOVED = range(5)
+_FLAGS = {kind: 5 + k for k, kind in enumerate(("opened", "clean", "heat", "cool", "toggled", "sliced"))}
 
 Command = tuple[str, int, int]
 """Verb, and the numbers of what it is about; -1 where there is nothing."""
@@ -62,19 +66,22 @@ class Tables:
         self._game = game
         self.object_number = {name: i for i, name in enumerate(game.objects)}
         self.receptacle_number = {name: i for i, name in enumerate(game.receptacles)}
-        self.here: tuple[tuple[int, ...], ...] = tuple(
-            tuple(r for r, at in enumerate(game.location_of) if at == place)
-            for place in range(len(game.locations))
-        )
+        self.here: list[list[int]] = [[] for _ in game.locations]
+        """Receptacles of each location."""
+        for r, at in enumerate(game.location_of):
+            if at >= 0:
+                self.here[at].append(r)
         pairs = zip(game.receptacles, game.location_of, strict=True)
         self._go_to = sorted((f"go to {name}", at) for name, at in pairs if at >= 0)
         self._stances: dict[tuple[int, int], Stance] = {}
         self.has_switches = any(ability & TOGGLEABLE for ability in game.abilities)
         holds = set(game.can_contain)
-        self.fits: tuple[frozenset[int], ...] = tuple(
-            frozenset(r for r, kind in enumerate(game.receptacle_types) if (kind, what) in holds)
-            for what in game.object_types
-        )
+        by_type = {
+            what: frozenset(r for r, kind in enumerate(game.receptacle_types) if (kind, what) in holds)
+            for what in set(game.object_types)
+        }
+        self.fits: list[frozenset[int]] = [by_type[what] for what in game.object_types]
+        """Receptacles that may hold each object."""
         self.is_knife = tuple(kind in _KNIVES for kind in game.object_types)
         self.within: dict[int, list[str]] = {}
         for inner, outer in game.within:
@@ -91,7 +98,8 @@ class Tables:
         self._commands: dict[str, Command] = {"look": ("look", -1, -1), "inventory": ("inventory", -1, -1)}
         if game.help:
             self._commands["help"] = ("help", -1, -1)
-        self._words: dict[tuple[str, int, int], int] = {}
+        self._words: dict[int, int] = {}
+        self._ranks: dict[tuple[str, int], int] = {}
         self.root_key = derive(game.content_hash)
 
     def stance(self, held: int, place: int) -> "Stance":
@@ -152,12 +160,18 @@ class Tables:
             return (verb, self.object_number[rest], -1)
         return None
 
-    def word(self, kind: str, a: int, b: int = 0) -> int:
+    def word(self, kind: int, a: int, b: int = 0) -> int:
         """Return the 64-bit word of a fact, for keys that are sums of such words."""
-        key = (kind, a, b)
-        if key not in self._words:
-            self._words[key] = derive(self.root_key, kind, a, b)
-        return self._words[key]
+        code = (kind << 40) + (a + 1 << 20) + b
+        if code not in self._words:
+            self._words[code] = nth_word(self.root_key, code)
+        return self._words[code]
+
+    def rank(self, what: str, i: int) -> int:
+        """Return a number that orders the choices of `what`, in every game in another way."""
+        if (what, i) not in self._ranks:
+            self._ranks[what, i] = derive(self.root_key, what, i, 0)
+        return self._ranks[what, i]
 
 
 @lru_cache(maxsize=256)
@@ -376,7 +390,7 @@ class House:
 
     def _go_to(self, r: int) -> str:
         game, word = self.game, self.tables.word
-        self._facts ^= word("at", self.place) ^ word("at", game.location_of[r])
+        self._facts ^= word(_AT, self.place) ^ word(_AT, game.location_of[r])
         self.place = game.location_of[r]
         if game.task_type == "look_at_obj_in_light":
             self._met = None
@@ -407,29 +421,29 @@ class House:
         word = self.tables.word
         self.contents[r].remove(o)
         self._listed.pop(r, None)
-        self._facts ^= word("in", o, r) ^ word("held", self.held) ^ word("held", o)
+        self._facts ^= word(_IN, o, r) ^ word(_HELD, self.held) ^ word(_HELD, o)
         self.held = o
         if (o, self.place) in self.lying:
             self.lying.remove((o, self.place))
-            self._facts ^= word("lying", o, self.place)
+            self._facts ^= word(_LYING, o, self.place)
         if (o, r) not in self.removed:
             self.removed.add((o, r))
-            self._facts ^= word("removed", o, r)
+            self._facts ^= word(_REMOVED, o, r)
 
     def _put(self, o: int, r: int) -> None:
         word = self.tables.word
         if o not in self.contents[r]:
             insort(self.contents[r], o)
             self._listed.pop(r, None)
-            self._facts ^= word("in", o, r)
-        self._facts ^= word("held", o) ^ word("held", -1)
+            self._facts ^= word(_IN, o, r)
+        self._facts ^= word(_HELD, o) ^ word(_HELD, -1)
         self.held = -1
         if (o, self.place) not in self.lying:
             self.lying.add((o, self.place))
-            self._facts ^= word("lying", o, self.place)
+            self._facts ^= word(_LYING, o, self.place)
         if (o, r) in self.removed:
             self.removed.remove((o, r))
-            self._facts ^= word("removed", o, r)
+            self._facts ^= word(_REMOVED, o, r)
 
     def _treat(self, verb: str, o: int) -> None:
         if verb == "clean":
@@ -446,7 +460,7 @@ class House:
 
     def _flip(self, kind: str, facts: set[int], i: int) -> None:
         facts.symmetric_difference_update((i,))
-        self._facts ^= self.tables.word(kind, i)
+        self._facts ^= self.tables.word(_FLAGS[kind], i)
 
     # ---- how far the task is
 
@@ -523,15 +537,15 @@ class House:
 
     def _all_words(self) -> int:
         word, key = self.tables.word, self.tables.root_key
-        key ^= word("at", self.place) ^ word("held", self.held)
+        key ^= word(_AT, self.place) ^ word(_HELD, self.held)
         for o, r in self.game.inside:
-            key ^= word("in", o, r)
+            key ^= word(_IN, o, r)
         for o, at in self.lying:
-            key ^= word("lying", o, at)
+            key ^= word(_LYING, o, at)
         sets = [("opened", self.opened), ("clean", self.clean), ("heat", self.hot), ("cool", self.cool)]
         for kind, facts in [*sets, ("toggled", self.toggled), ("sliced", self.sliced)]:
             for i in facts:
-                key ^= word(kind, i)
+                key ^= word(_FLAGS[kind], i)
         return key
 
 

@@ -214,8 +214,8 @@ def _lamps(house: House) -> Iterator[tuple[Route, int, int]]:
 
 def _wanted(house: House) -> list[int]:
     kinds, what = house.game.object_types, house.game.goal.object_type
-    word = house.tables.word
-    return sorted((o for o, kind in enumerate(kinds) if kind == what), key=lambda o: word("pick", o))
+    rank = house.tables.rank
+    return sorted((o for o, kind in enumerate(kinds) if kind == what), key=lambda o: rank("pick", o))
 
 
 def _sources(house: House, o: int) -> list[int]:
@@ -236,8 +236,8 @@ def _places_for(house: House, o: int) -> list[int]:
 
 def _mixed(house: House, receptacles: Iterable[int]) -> list[int]:
     """Order receptacles by the digest of the game, not by number."""
-    word = house.tables.word
-    return sorted(receptacles, key=lambda r: word("choose", r))
+    rank = house.tables.rank
+    return sorted(receptacles, key=lambda r: rank("choose", r))
 
 
 # ---- the reasons
