@@ -1,9 +1,10 @@
 """ALFWorld: observations, rewards, info keys, the expert, and the card of the environment."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from arl_gym.core import Outcome, TextEnv, Unicode
 from arl_gym.envs.alfworld.engines import Engine, TextWorldEngine
@@ -178,7 +179,8 @@ class ALFWorldEnv(TextEnv):
         self.observation_space, self.action_space = Unicode(), Unicode()
         self._ids: dict[str, Sequence[str]] = {}
         self._pools: dict[str, list[str]] = {}
-        self._engine: Engine | None = None
+        # The base class lets nothing in that needs an engine before a reset has made one.
+        self._engine = cast(Engine, None)
         self.task_ids()  # a data set that cannot be played should say so now, not at the first reset
 
     # ---- tasks
@@ -220,22 +222,17 @@ class ALFWorldEnv(TextEnv):
         self._command, self._seen = "", self._engine.intro()
         self._plan: list[str] = []
 
-    @property
-    def _playing(self) -> Engine:
-        assert self._engine is not None  # the base class lets nothing in before a reset
-        return self._engine
-
     def close(self) -> None:
         """Give the real engine back, if there is one. Twice is fine."""
         if isinstance(self._engine, TextWorldEngine):
             self._engine.close()
-        self._engine = None
+        self._engine = cast(Engine, None)
         super().close()
 
     # ---- one step
 
     def _apply(self, action: str) -> Outcome:
-        engine = self._playing
+        engine = self._engine
         self._command = self._read(action)
         self._seen = engine.act(self._command)
         valid = self._seen != NOTHING_HAPPENS and self._command != "help"
@@ -246,7 +243,7 @@ class ALFWorldEnv(TextEnv):
 
     def _read(self, action: str) -> str:
         command = action.strip() if len(action) <= _MAX_CHARS else ""
-        house = self._playing.house
+        house = self._engine.house
         if not self._lenient or house is None:
             return command
         return read_lenient(command, house.game) or command
@@ -257,24 +254,24 @@ class ALFWorldEnv(TextEnv):
         return self._seen
 
     def _task(self) -> str:
-        return self._playing.task
+        return self._engine.task
 
     def _content_hash(self) -> str:
-        return self._playing.content_hash
+        return self._engine.content_hash
 
     def _success(self) -> bool:
-        return self._playing.won
+        return self._engine.won
 
     def _score(self) -> float:
-        met, wanted = self._playing.conditions()
+        met, wanted = self._engine.conditions()
         return met / wanted
 
     def _state_key(self) -> str:
-        return self._playing.state_key
+        return self._engine.state_key
 
     def _admissible(self) -> list[str]:
-        commands = self._playing.commands().copy()
-        if "help" in commands:
+        commands = self._engine.commands().copy()
+        with suppress(ValueError):  # the older grammar has none
             commands.remove("help")
         return commands
 
@@ -283,7 +280,7 @@ class ALFWorldEnv(TextEnv):
             "task_type": self._game_id.partition("-")[0],
             "game_id": self._game_id,
             "goal_condition_success": self._score(),
-            "grammar_version": self._playing.grammar,
+            "grammar_version": self._engine.grammar,
             "engine": self.engine,
             "command": self._command,
         }
@@ -304,12 +301,12 @@ class ALFWorldEnv(TextEnv):
 
     def expert_thought(self) -> str:
         """Return why the expert's next command is the right one, in a sentence."""
-        commands, house = self._expert_plan(), self._playing.house
+        commands, house = self._expert_plan(), self._engine.house
         assert house is not None
         return thought(house, commands)
 
     def _expert_plan(self) -> list[str]:
-        house = self._playing.house
+        house = self._engine.house
         if house is None:
             raise NotImplementedError("ALFWorldEnv has no expert for games with rules it does not know")
         if not self._plan:

@@ -302,8 +302,6 @@ class House:
 
     def _switches(self) -> set[int]:
         """Return what can be used here, in closed receptacles too."""
-        if not self.tables.has_switches:
-            return set()
         abilities = self.game.abilities
         return {
             o for r in self.tables.here[self.place] for o in self.contents[r] if abilities[o] & TOGGLEABLE
@@ -323,22 +321,18 @@ class House:
         old_puts = list[str]()
         if table.put == "put":
             puts, old_puts = [], puts
-        return [
-            *stance.clean,
-            *[f"close {names[r]}" for r in stance.doors if r in opened],
-            *stance.cool,
-            *stance.middle,
-            *puts,
-            *[f"open {names[r]}" for r in stance.doors if r not in opened],
-            *old_puts,
-            *self._slices(),
-            *self._takes(),
-            *self._uses(),
-        ]
+        closes = [f"close {names[r]}" for r in stance.doors if r in opened]
+        opens = [f"open {names[r]}" for r in stance.doors if r not in opened]
+        commands = [*stance.clean, *closes, *stance.cool, *stance.middle, *puts, *opens, *old_puts]
+        if self.held < 0:
+            commands += self._takes()
+        elif table.is_knife[self.held]:
+            commands += self._slices()
+        if table.has_switches:
+            commands += sorted(f"use {self.game.objects[o]}" for o in self._switches())
+        return commands
 
     def _takes(self) -> list[str]:
-        if self.held >= 0:
-            return []
         game, contents = self.game, self.contents
         names, objects, abilities = game.receptacles, game.objects, game.abilities
         return sorted(
@@ -352,14 +346,9 @@ class House:
         )
 
     def _slices(self) -> list[str]:
-        if self.held < 0 or not self.tables.is_knife[self.held]:
-            return []
         knife = self.game.objects[self.held]
         found = (o for o, at in self.lying if at == self.place and self._sliceable_here(o))
         return sorted(f"slice {self.game.objects[o]} with {knife}" for o in found)
-
-    def _uses(self) -> list[str]:
-        return sorted(f"use {self.game.objects[o]}" for o in self._switches())
 
     # ---- doing it
 
