@@ -4,6 +4,7 @@ Environments speak text and images, never tokens; nothing here knows a model.
 """
 
 import sys
+import textwrap
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -488,10 +489,11 @@ class TextEnv(gym.Env[Any, Any]):
         return None
 
     def _rgb(self) -> npt.NDArray[np.uint8]:
-        """Draw the text of the present state."""
+        """Draw the text of the present state, long lines wrapped."""
         from PIL import Image, ImageDraw
 
-        text = self._ansi()
+        lines = (textwrap.wrap(line, 100) or [""] for line in self._ansi().split("\n"))
+        text = "\n".join(part for wrapped in lines for part in wrapped)
         box = ImageDraw.Draw(Image.new("RGB", (1, 1))).multiline_textbbox((8, 8), text)
         image = Image.new("RGB", (int(box[2]) + 8, int(box[3]) + 8), "white")
         ImageDraw.Draw(image).multiline_text((8, 8), text, fill="black")

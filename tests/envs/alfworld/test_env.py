@@ -6,6 +6,7 @@ import tracemalloc
 from functools import partial
 
 import gymnasium as gym
+import numpy as np
 import pytest
 
 from arl_gym import check_text_env, evaluate, make_chat_env
@@ -254,6 +255,16 @@ def test_the_text_is_drawn():
     assert env.render() == observation
     env.step("look")
     assert str(env.render()).startswith("> look\n\nYou are in the middle of a room.")
+
+
+def test_a_picture_of_the_text_is_no_wider_than_a_page():
+    env = gym.make(ID, render_mode="rgb_array")
+    observation, _ = env.reset(seed=0)
+    assert max(map(len, observation.split("\n"))) > 200
+    height, width, _ = np.asarray(env.render()).shape
+    assert width < 800
+    assert height > 60
+    env.close()
 
 
 def test_the_prompt_has_the_task_on_every_turn():
