@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, cast
 
@@ -10,7 +10,7 @@ from arl_gym.core import Outcome, TextEnv, Unicode
 from arl_gym.envs.alfworld.engines import Engine, TextWorldEngine
 from arl_gym.envs.alfworld.games import Games
 from arl_gym.envs.alfworld.generated import GeneratedGames
-from arl_gym.envs.alfworld.generator import Settings
+from arl_gym.envs.alfworld.generator import ROOMS, Settings
 from arl_gym.envs.alfworld.house import NOTHING_HAPPENS, House
 from arl_gym.envs.alfworld.lenient import read_lenient
 from arl_gym.envs.alfworld.original import OriginalGames
@@ -163,10 +163,8 @@ class ALFWorldEnv(TextEnv):
         if dataset == "generated":
             if data_dir is not None:
                 raise ConfigError(f"data_dir goes with dataset='original', got data_dir={data_dir!r}")
-            settings = Settings(
-                task_types=self.task_types, num_receptacles=num_receptacles, num_objects=num_objects
-            )
-            self._games = GeneratedGames(settings if rooms is None else replace(settings, rooms=tuple(rooms)))
+            kinds = ROOMS if rooms is None else tuple(rooms)
+            self._games = GeneratedGames(_settings(self.task_types, kinds, num_receptacles, num_objects))
         else:
             given = {"rooms": rooms, "num_receptacles": num_receptacles, "num_objects": num_objects}
             if wrong := [name for name, value in given.items() if value is not None]:
@@ -312,6 +310,14 @@ class ALFWorldEnv(TextEnv):
         if not self._plan:
             self._plan = plan(house)
         return self._plan
+
+
+@lru_cache(maxsize=16)
+def _settings(
+    task_types: tuple[str, ...], rooms: tuple[str, ...], num_receptacles: int | None, num_objects: int | None
+) -> Settings:
+    """Return the settings, tried out once for all environments that have them."""
+    return Settings(task_types, rooms, num_receptacles, num_objects)
 
 
 def _checked_types(task_types: Sequence[str] | None) -> tuple[str, ...]:
