@@ -7,8 +7,10 @@ from arl_gym.envs.alfworld.game import read_game
 from arl_gym.envs.alfworld.generated import GeneratedGames
 from arl_gym.envs.alfworld.generator import Settings
 from arl_gym.envs.alfworld.house import House
+from arl_gym.envs.alfworld.planner import plan
 from arl_gym.envs.alfworld.scene import TASK_TYPES
 from arl_gym.errors import UnknownNameError
+from arl_gym.rng import digest
 
 GAMES = GeneratedGames(Settings())
 
@@ -90,3 +92,17 @@ def test_task_types_that_the_settings_lack_have_no_ids():
     assert len(games.ids("train", "pick_two_obj_and_place")) == 4000
     with pytest.raises(UnknownNameError, match="unknown task type 'look_at_obj_in_light'"):
         games.ids("train", "look_at_obj_in_light")
+
+
+def test_all_default_games_differ_are_solved_in_50_steps_and_are_the_same_everywhere():
+    hashes = []
+    for split in SPLITS:
+        for task_id in GAMES.ids(split):
+            house = House(GAMES.game(task_id))
+            commands = plan(house)
+            assert 0 < len(commands) <= 50
+            won = [house.won for command in commands if house.act(command)]
+            assert won == [False] * (len(commands) - 1) + [True], task_id
+            hashes.append(house.content_hash)
+    assert len(set(hashes)) == len(hashes) == 4000 + 3 * 256
+    assert digest("".join(hashes)) == "78c30ef0e673a0b2"
