@@ -16,7 +16,7 @@ from arl_gym.envs.alfworld.lenient import read_lenient
 from arl_gym.envs.alfworld.original import OriginalGames
 from arl_gym.envs.alfworld.planner import plan, thought
 from arl_gym.envs.alfworld.scene import TASK_TYPES
-from arl_gym.errors import ConfigError, UnknownNameError
+from arl_gym.errors import ConfigError, EpisodeOverError, UnknownNameError
 
 Dataset = Literal["generated", "original"]
 EngineName = Literal["native", "textworld"]
@@ -224,7 +224,7 @@ class ALFWorldEnv(TextEnv):
         """Give the real engine back, if there is one. Twice is fine."""
         if isinstance(self._engine, TextWorldEngine):
             self._engine.close()
-        self._engine = cast(Engine, None)
+        self._engine, self._running = cast(Engine, None), False
         super().close()
 
     # ---- one step
@@ -293,6 +293,7 @@ class ALFWorldEnv(TextEnv):
 
         Raises:
             NotImplementedError: If the game's rules are not among the known ones.
+            EpisodeOverError: If no episode runs.
             NoPlan: If the goal cannot be reached any more.
         """
         return self._expert_plan()[0]
@@ -304,6 +305,8 @@ class ALFWorldEnv(TextEnv):
         return thought(house, commands)
 
     def _expert_plan(self) -> list[str]:
+        if not self._running:
+            raise EpisodeOverError("the expert needs a running episode: call reset() first")
         house = self._engine.house
         if house is None:
             raise NotImplementedError("ALFWorldEnv has no expert for games with rules it does not know")

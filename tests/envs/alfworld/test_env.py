@@ -15,7 +15,7 @@ from arl_gym.envs.alfworld.export import export_games
 from arl_gym.envs.alfworld.generated import GeneratedGames
 from arl_gym.envs.alfworld.generator import Settings
 from arl_gym.envs.alfworld.scene import TASK_TYPES
-from arl_gym.errors import ConfigError, DataError, UnknownNameError
+from arl_gym.errors import ConfigError, DataError, EpisodeOverError, UnknownNameError
 from arl_gym.rng import Rng
 
 ID = "ARL/ALFWorld-v0"
@@ -57,6 +57,18 @@ def test_the_expert_gets_the_reward_at_its_last_step_only():
         assert rewards == [0.0] * (len(rewards) - 1) + [10.0]
         assert (terminated, truncated) == (True, False)
         assert info["score"] == info["goal_condition_success"] == 1.0
+
+
+def test_a_closed_env_and_one_at_its_end_say_so():
+    env = ALFWorldEnv()
+    env.reset(seed=0)
+    env.close()
+    with pytest.raises(EpisodeOverError, match="reset"):
+        env.step("look")
+    with pytest.raises(EpisodeOverError, match="expert needs a running episode"):
+        env.expert_action()
+    observation, _ = env.reset(seed=0)
+    assert observation == ALFWorldEnv().reset(seed=0)[0]
 
 
 def test_sparse1_pays_one():
