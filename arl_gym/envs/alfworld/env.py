@@ -23,8 +23,6 @@ EngineName = Literal["native", "textworld"]
 RewardMode = Literal["sparse10", "sparse1"]
 
 _REWARDS = {"sparse10": 10.0, "sparse1": 1.0}
-_MAX_CHARS = 1_000
-"""No command of a game is longer; what is, says nothing, and is neither searched nor sent on."""
 
 
 class ALFWorldEnv(TextEnv):
@@ -240,8 +238,7 @@ class ALFWorldEnv(TextEnv):
         return Outcome(reward=self._reward if won else 0.0, terminated=won, valid=valid)
 
     def _read(self, action: str) -> str:
-        command = action.strip() if len(action) <= _MAX_CHARS else ""
-        house = self._engine.house
+        command, house = action.strip(), self._engine.house
         if not self._lenient or house is None:
             return command
         return read_lenient(command, house.game) or command
