@@ -1,7 +1,7 @@
 """How long are the expert's plans for ALFWorld, beside those of the planner inside TextWorld (FastDownward)?
 
-    python -m venv peers && peers/bin/pip install alfworld==0.4.2
-    python benchmarks/alfworld_plans.py --games json_2.1.1/valid_seen --peers peers/bin/python
+    make test-alfworld                    # once: builds .venv-alfworld with the real packages
+    .venv-alfworld/bin/python benchmarks/alfworld_plans.py --games json_2.1.1/valid_seen
 
 Reads every `game.tw-pddl` below `--games`. The peer plans each game in a process of its own and is given up
 after `--limit-s` seconds; such games count for neither. Prints a line per game to stderr, and a table: for
@@ -21,15 +21,11 @@ from arl_gym.envs.alfworld.house import House
 from arl_gym.envs.alfworld.planner import plan
 from arl_gym.envs.alfworld.scene import TASK_TYPES
 
-# The translator inside changes sys.argv and sys.stdout.
 PEER = """
 import json, sys
-path, out = sys.argv[1], sys.stdout
-from textworld import EnvInfos
-from textworld.envs.pddl import PddlEnv
-env = PddlEnv(EnvInfos(policy_commands=True))
-env.load(path)
-print("plan", json.dumps(env.reset()["policy_commands"]), file=out)
+from pathlib import Path
+from arl_gym.envs.alfworld.reference import ReferenceGame
+print("plan", json.dumps(ReferenceGame(Path(sys.argv[1]).read_text()).plan()))
 """
 
 
@@ -46,26 +42,26 @@ def our_plan(game: Game) -> list[str]:
     return commands
 
 
-def peer_plan(python: str, path: Path, limit_s: float) -> list[str] | None:
+def peer_plan(path: Path, limit_s: float) -> list[str] | None:
     """Return TextWorld's plan; None if it finds none in time."""
-    command = [python, "-c", PEER, str(path)]
+    command = [sys.executable, "-c", PEER, str(path)]
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=limit_s)
     except subprocess.TimeoutExpired:
         return None
     lines = [line for line in run.stdout.splitlines() if line.startswith("plan ")]
     if run.returncode or not lines:
-        raise SystemExit(f"{python} cannot plan {path}:\n{run.stderr[-2000:]}")
+        raise SystemExit(f"TextWorld cannot plan {path}:\n{run.stderr[-2000:]}")
     return json.loads(lines[-1].removeprefix("plan ")) or None
 
 
-def compare(paths: Sequence[Path], python: str, limit_s: float) -> Iterator[tuple[str, int, int]]:
+def compare(paths: Sequence[Path], limit_s: float) -> Iterator[tuple[str, int, int]]:
     """Yield task type, our length and the peer's of every game both plan."""
     for path in paths:
         game = read_game(path.read_text(encoding="utf-8"))
         ours = our_plan(game)
         start = time.perf_counter()
-        theirs = peer_plan(python, path, limit_s)
+        theirs = peer_plan(path, limit_s)
         seconds = time.perf_counter() - start
         length = f"{len(theirs)}" if theirs else "none"
         print(f"{game.task_type} {len(ours)} {length} ({seconds:.0f} s) {path}", file=sys.stderr, flush=True)
@@ -91,14 +87,13 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--games", type=Path, required=True)
-    parser.add_argument("--peers", default=sys.executable, help="a Python that has alfworld installed")
     parser.add_argument("--limit-s", type=float, default=180.0)
     args = parser.parse_args()
     # By the folder of the trial, so that the task types come in turn.
     paths = sorted(args.games.rglob("*.tw-pddl"), key=lambda path: path.parent.name)
     if not paths:
         raise SystemExit(f"no *.tw-pddl below {args.games}")
-    rows = list(compare(paths, args.peers, args.limit_s))
+    rows = list(compare(paths, args.limit_s))
     print(f"{len(rows)} of {len(paths)} games planned by both within {args.limit_s:.0f} s each\n")
     print_table(rows)
 
