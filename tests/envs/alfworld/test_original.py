@@ -21,7 +21,7 @@ from arl_gym.envs.alfworld.original import PUBLISHED, OriginalGames
 from arl_gym.envs.alfworld.scene import TASK_TYPES
 from arl_gym.errors import DataError, UnknownNameError
 from arl_gym.rng import digest
-from tests.envs.alfworld.trees import TASKS, folder_name, problem, record, write_game, write_tree
+from tests.envs.alfworld.trees import TASKS, folder_name, record, write_game, write_tree
 
 SIMPLE = "pick_and_place_simple"
 FIRST = f"valid_seen/{folder_name('look_at_obj_in_light')}/trial_T0"
@@ -168,7 +168,8 @@ def without(key: str) -> dict[str, object]:
     return {k: v for k, v in record(SIMPLE).items() if k != key}
 
 
-ON_DESK = problem(SIMPLE, at=("Desk_bar_1", 4))
+PROBLEM = record(SIMPLE)["pddl_problem"]
+ON_DESK = record(SIMPLE, at="Desk_bar_1")["pddl_problem"]
 BAD_GAMES: dict[str, tuple[object, str]] = {
     "truncated": (json.dumps(record(SIMPLE))[:5000], "game.tw-pddl is no JSON"),
     "empty": ("", "game.tw-pddl is no JSON"),
@@ -182,11 +183,11 @@ BAD_GAMES: dict[str, tuple[object, str]] = {
     "null": ({**record(SIMPLE), "solvable": None}, "not solvable"),
     "no problem": (without("pddl_problem"), "problem or goal cannot be read"),
     "half a problem": (
-        {**record(SIMPLE), "pddl_problem": problem(SIMPLE)[:900]},
+        {**record(SIMPLE), "pddl_problem": PROBLEM[:900]},
         "problem or goal cannot be read",
     ),
     "unknown goal": (
-        {**record(SIMPLE), "pddl_problem": problem(SIMPLE, goal="(and (opened Fridge_bar_1))")},
+        {**record(SIMPLE), "pddl_problem": PROBLEM.replace("(objecttype ?o mugtype)", "(opened ?r)")},
         "problem or goal cannot be read",
     ),
     "other goal": ({**record("pick_two_obj_and_place")}, "goal of another task type"),
@@ -248,7 +249,7 @@ def test_at_most_three_folders_of_a_reason_are_named(data):
 
 def test_equal_games_are_kept_and_counted(data):
     split = data / "json_2.1.1" / "valid_seen"
-    other_ids = problem(SIMPLE).replace("Mug_bar_", "Mug_bar_plus_").replace("loc_bar_", "loc_bar_0")
+    other_ids = PROBLEM.replace("Mug_bar_", "Mug_bar_plus_").replace("loc_bar_", "loc_bar_0")
     write_game(split, SIMPLE, "trial_same", game={**record(SIMPLE), "pddl_problem": other_ids})
     games = OriginalGames(data)
     same = [games.game(f"valid_seen/{folder_name(SIMPLE)}/trial_{end}") for end in ("T0", "same")]

@@ -2,13 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from arl_gym.assets import asset
-from arl_gym.envs.alfworld.pddl import write_goal
 from arl_gym.envs.alfworld.scene import Goal
+from tests.envs.alfworld.plays import game_file
 
 # Task type: receptacle or lamp of the goal, and how the task is worded. The object is always a mug.
 TASKS = {
@@ -20,56 +18,26 @@ TASKS = {
     "pick_two_obj_and_place": ("desk", "put two mug in desk."),
 }
 
-_PROBLEM = """(define (problem plan_trial) (:domain alfred)
-(:objects agent1 - agent)
-(:init
- (receptacleType Fridge_bar_1 FridgeType) (receptacleAtLocation Fridge_bar_1 loc_bar_1)
- (openable Fridge_bar_1)
- (receptacleType Sink_bar_1_bar_SinkBasin SinkBasinType)
- (receptacleAtLocation Sink_bar_1_bar_SinkBasin loc_bar_2)
- (receptacleType Microwave_bar_1 MicrowaveType) (receptacleAtLocation Microwave_bar_1 loc_bar_3)
- (openable Microwave_bar_1)
- (receptacleType Desk_bar_1 DeskType) (receptacleAtLocation Desk_bar_1 loc_bar_4)
- (receptacleType CounterTop_bar_1 CounterTopType) (receptacleAtLocation CounterTop_bar_1 loc_bar_5)
- (canContain DeskType MugType) (canContain CounterTopType MugType) (canContain FridgeType MugType)
- (objectType DeskLamp_bar_1 DeskLampType) (toggleable DeskLamp_bar_1)
- (inReceptacle DeskLamp_bar_1 Desk_bar_1) (objectAtLocation DeskLamp_bar_1 loc_bar_4)
- MUGS
- (atLocation agent1 loc_bar_6) (= (totalCost) 0)
-)
-(:goal GOAL)
-(:metric minimize (totalCost))
-)
+# As `plays` has it.
+_ROOM = """
+agent1 at loc_bar_6
+Fridge_bar_1 at loc_bar_1 openable
+Sink_bar_1_bar_SinkBasin at loc_bar_2
+Microwave_bar_1 at loc_bar_3 openable
+Desk_bar_1 at loc_bar_4
+CounterTop_bar_1 at loc_bar_5
+DeskLamp_bar_1 in Desk_bar_1 toggleable
+Desk CounterTop Fridge hold Mug
 """
-_MUG = (
-    "(objectType Mug_bar_{k} MugType) (pickupable Mug_bar_{k}) (cleanable Mug_bar_{k}) (heatable Mug_bar_{k})"
-    " (coolable Mug_bar_{k}) (inReceptacle Mug_bar_{k} {at}) (objectAtLocation Mug_bar_{k} loc_bar_{loc})"
-)
+_MUG = "Mug_bar_{k} in {at} pickupable cleanable heatable coolable\n"
 
 
-def problem(
-    task_type: str, *, mugs: int = 2, goal: str = "", at: tuple[str, int] = ("Fridge_bar_1", 1)
-) -> str:
-    """Return a problem with some mugs, the goal that of the task unless another is given."""
-    goal = goal or write_goal(Goal(task_type, "mug", TASKS[task_type][0]))
-    lines = "\n ".join(_MUG.format(k=k, at=at[0], loc=at[1]) for k in range(mugs))
-    return _PROBLEM.replace("MUGS", lines).replace("GOAL", goal)
-
-
-@cache
-def _asset(name: str) -> str:
-    return asset(f"alfworld/{name}").read_text()
-
-
-def record(task_type: str, *, mugs: int = 2) -> dict[str, Any]:
-    """Return what a game file of the benchmark holds."""
-    return {
-        "pddl_domain": _asset("alfred.pddl"),
-        "grammar": _asset("alfred.twl2").replace("UNKNOWN GOAL.", TASKS[task_type][1]),
-        "pddl_problem": problem(task_type, mugs=mugs),
-        "solvable": True,
-        "walkthrough": None,
-    }
+def record(task_type: str, *, mugs: int = 2, at: str = "Fridge_bar_1") -> dict[str, Any]:
+    """Return what a game file of the benchmark holds, some mugs all in one place."""
+    place, task = TASKS[task_type]
+    room = _ROOM + "".join(_MUG.format(k=k, at=at) for k in range(mugs))
+    loaded: dict[str, Any] = json.loads(game_file(room, Goal(task_type, "mug", place), task))
+    return loaded
 
 
 def folder_name(task_type: str) -> str:
