@@ -1,0 +1,93 @@
+"""What the agent is sent to buy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from arl_gym.rng import Rng
+
+NO_BOUND = 1_000_000.0
+"""Price bound of a goal that names none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Goal:
+    """One task: an instruction, and what the reward compares a purchase with."""
+
+    instruction: str
+    """What the pages show, with the price text."""
+    asin: str
+    """A product that fulfils it."""
+    category: str
+    query: str
+    title: str
+    product_category: str
+    attributes: tuple[str, ...]
+    """At least one."""
+    options: tuple[str, ...]
+    """The wanted option values, as a person reads them."""
+    targets: tuple[str, ...]
+    """The same as the reward compares them; see `reward.option_target`."""
+    price_upper: float
+    nouns: tuple[str, ...]
+    """The nouns of the title in lower case, repeats kept."""
+    weight: float = 1.0
+    """How often the original draws it when it is not told which."""
+    search: str = ""
+    """Words of the instruction that find the product; empty for imported goals, whose title does."""
+
+    def to_row(self) -> list[Any]:
+        """Return the fields as JSON-able values; see `of_row`."""
+        return [
+            self.instruction,
+            self.asin,
+            self.category,
+            self.query,
+            self.title,
+            self.product_category,
+            self.attributes,
+            self.options,
+            self.targets,
+            self.price_upper,
+            self.nouns,
+            self.weight,
+            self.search,
+        ]
+
+    @classmethod
+    def of_row(cls, row: Sequence[Any]) -> "Goal":
+        """Return the goal of a row that has been through JSON."""
+        return cls(
+            instruction=row[0],
+            asin=row[1],
+            category=row[2],
+            query=row[3],
+            title=row[4],
+            product_category=row[5],
+            attributes=tuple(row[6]),
+            options=tuple(row[7]),
+            targets=tuple(row[8]),
+            price_upper=row[9],
+            nouns=tuple(row[10]),
+            weight=row[11],
+            search=row[12],
+        )
+
+
+def with_bound(instruction: str, price: float, rng: Rng) -> tuple[str, float]:
+    """Return an instruction with its price text, and the bound it names.
+
+    The bound is the larger of two of the first four of 10, 20, … 990 dollars above the price. Where fewer
+    than two are left there is no bound and no text. The original does the same with a global stream.
+
+    Args:
+        instruction: Without a final full stop.
+        price: What the goal's product costs, in dollars.
+        rng: Draws the bound.
+    """
+    above = [10.0 * i for i in range(1, 100) if 10.0 * i > price][:4]
+    if len(above) < 2:
+        return instruction, NO_BOUND
+    rng.shuffle(above)
+    upper = max(above[:2])
+    return f"{instruction}, and price lower than {upper:.2f} dollars", upper
