@@ -24,3 +24,7 @@ class Shop(Protocol):
     def card(self, number: int) -> Card:
         """Return what the results page shows of a product, without reading all of it."""
         ...
+
+    def __hash__(self) -> int:
+        """Hash by identity: sessions of one shop share what they have rendered."""
+        ...
