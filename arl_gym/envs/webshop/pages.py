@@ -1,0 +1,395 @@
+"""The shop's pages: one description of each, read out as text, as rich text and as HTML.
+
+A page is a sequence of parts, a part a sequence of nodes. What is shown and what can be clicked is written
+once, in the nodes, so the three readings cannot differ. Nothing here knows a session; see `session`.
+
+>>> text([Part([Text("Rating: N.A.", "h4"), Button("Buy Now", "done")])])
+'Rating: N.A. [SEP] Buy Now'
+"""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from html import escape
+from typing import NamedTuple
+from urllib.parse import quote
+
+from arl_gym.envs.webshop.product import Card, Product
+
+SEPARATOR = " [SEP] "
+SUB_PAGES = ("description", "features", "reviews", "attributes")
+HOST = "http://127.0.0.1:3000"
+
+
+class Text(NamedTuple):
+    """Something to read, in an element of its own unless `tag` is empty."""
+
+    text: str
+    tag: str = "p"
+
+
+class Button(NamedTuple):
+    """A button and where it leads: "query" (of the search bar), "next", "prev", or the name of a page."""
+
+    text: str
+    to: str
+
+
+class Link(NamedTuple):
+    """A link to a product; its text is the product's id."""
+
+    text: str
+    number: int
+
+
+class Option(NamedTuple):
+    """A value of an option group."""
+
+    text: str
+    group: str
+    click: str
+    """What is clicked to select it: the value, or "group: value" where the value alone is ambiguous."""
+
+
+class Mark(NamedTuple):
+    """Mark-up around other nodes; it shows no text."""
+
+    html: str
+
+
+Node = Text | Button | Link | Option | Mark
+Shown = tuple[Node, str]
+Chosen = Callable[[Link | Option, str], bool]
+"""Whether a link was visited or an option is selected; also takes the text as it is shown."""
+
+
+class Part:
+    """Consecutive nodes; what does not depend on the session is worked out once."""
+
+    def __init__(self, nodes: Iterable[Node]):
+        self.nodes = tuple(nodes)
+
+    @cached_property
+    def shown(self) -> tuple[Shown, ...]:
+        """The nodes that show text, with the text."""
+        texts = ((node, _text(node)) for node in self.nodes)
+        return tuple((node, text) for node, text in texts if text not in ("", "\n"))
+
+    @cached_property
+    def text(self) -> str:
+        """The text, each field after a separator."""
+        return "".join(SEPARATOR + text.strip() for _, text in self.shown)
+
+    @cached_property
+    def clicks(self) -> dict[str, Button | Link | Option]:
+        """What can be clicked, by the words that do it: buttons and links in lower case, then options."""
+        clicks: dict[str, Button | Link | Option] = {
+            node.text.lower(): node for node in self.nodes if isinstance(node, Button | Link)
+        }
+        for node in self.nodes:
+            if isinstance(node, Option) and not isinstance(clicks.get(node.click), Button):
+                clicks[node.click] = node
+        return clicks
+
+    @cached_property
+    def options(self) -> tuple[Option, ...]:
+        """The options."""
+        return tuple(node for node in self.nodes if isinstance(node, Option))
+
+
+def _text(node: Node) -> str:
+    if isinstance(node, Mark):
+        return ""
+    # As the original's HTML parser does: what is only white space becomes one character of it.
+    if node.text.strip(" \n\t\f\r"):
+        return node.text
+    return "\n" if "\n" in node.text else node.text[:1] and " "
+
+
+def text(parts: Iterable[Part], chosen: Chosen | None = None) -> str:
+    """Return a page as text: its fields, joined by separators.
+
+    Args:
+        parts: The page.
+        chosen: If given, the options that it holds of are marked.
+    """
+    if chosen is None:
+        return "".join([part.text for part in parts])[len(SEPARATOR) :]
+    return SEPARATOR.join(_marked(node, shown, chosen) for part in parts for node, shown in part.shown)
+
+
+def _marked(node: Node, shown: str, chosen: Chosen) -> str:
+    mark = isinstance(node, Option) and chosen(node, shown)
+    return shown.strip() + (" (selected)" if mark else "")
+
+
+def text_rich(parts: Iterable[Part], chosen: Chosen) -> str:
+    """Return a page as text with its buttons marked, a node a line; selected options are told on top."""
+    lines: list[str] = []
+    clicked: list[str] = []
+    for node, shown in (pair for part in parts for pair in part.shown):
+        if isinstance(node, Text):
+            lines.append(shown)
+        elif isinstance(node, Button):
+            lines.append(f"[button] {shown} [button_]")
+        elif isinstance(node, Link | Option):
+            word = "clicked button" if chosen(node, shown) else "button"
+            start = "  " if isinstance(node, Option) else "\n"
+            lines.append(f"{start}[{word}] {shown} [{word}_]")
+            if isinstance(node, Option) and word == "clicked button":
+                clicked.append(f"You have clicked {shown}.")
+    return "".join(f"{line}\n" for line in clicked[::-1] + lines)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a session is, as the addresses of its pages tell it."""
+
+    session_id: str
+    keywords: str = ""
+    page_number: int = 1
+    asin: str = ""
+    options: Mapping[str, str]
+
+    def url(self, page: str) -> str:
+        """Return the address of a page as the original's text environment writes it."""
+        words = self.keywords.replace(" ", "+")
+        options = json.dumps(self.options) if page == "item" else str(dict(self.options))
+        return HOST + self._path(page, words, options)
+
+    def path(self, page: str) -> str:
+        """Return the address of a page as the original's site writes it: percent-encoded, with no host."""
+        words = quote(str(self.keywords.split(" ")), safe="")
+        return self._path(page, words, quote(str(dict(self.options)), safe=""))
+
+    def _path(self, page: str, words: str, options: str) -> str:
+        item = f"{self.session_id}/{self.asin}"
+        match page:
+            case "search" | "query":
+                return f"/{self.session_id}"
+            case "results":
+                return f"/search_results/{self.session_id}/{words}/{self.page_number}"
+            case "item":
+                return f"/item_page/{item}/{words}/{self.page_number}/{options}"
+            case "done":
+                return f"/done/{item}/{options}"
+            case _:
+                return f"/item_sub_page/{item}/{words}/{self.page_number}/{page.capitalize()}/{options}"
+
+    def after(self, node: Button | Link | Option) -> str:
+        """Return the path that a button, a link or an option leads to."""
+        if isinstance(node, Link):
+            return replace(self, asin=node.text, options={}).path("item")
+        if isinstance(node, Option):
+            return replace(self, options={**self.options, node.group: node.text}).path("item")
+        step = {"next": 1, "prev": -1}.get(node.to)
+        if step is not None:
+            return replace(self, page_number=self.page_number + step).path("results")
+        return self.path(node.to)
+
+
+def html(parts: Iterable[Part], place: Place, chosen: Chosen) -> str:
+    """Return a page as an HTML document.
+
+    Buttons, links and options have the classes and types that readers of the original's pages look for:
+    `button.btn`, `a.product-link`, `input[type=radio]`, `input#search_input`, `#instruction-text h4`.
+    """
+    body = "\n".join(_element(node, i, place, chosen) for i, node in enumerate(_nodes(parts)))
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>WebShop</title>\n</head>\n'
+        f"<body>\n{body}\n</body>\n</html>\n"
+    )
+
+
+def _nodes(parts: Iterable[Part]) -> Iterator[Node]:
+    return (node for part in parts for node in part.nodes)
+
+
+def _element(node: Node, i: int, place: Place, chosen: Chosen) -> str:
+    if isinstance(node, Mark):
+        return node.html
+    shown = _escape(node.text)
+    if isinstance(node, Text):
+        return f"<{node.tag}>{shown}</{node.tag}>" if node.tag else shown
+    to = _escape(place.after(node))
+    if isinstance(node, Link):
+        return f'<h4><a class="product-link" href="{to}">{shown}</a></h4>'
+    if isinstance(node, Button):
+        return _form(node, shown, to)
+    checked = " checked" if chosen(node, node.text) else ""
+    return (
+        f'<input type="radio" id="option{i}" name="{_escape(node.group)}" value="{shown}"{checked}'
+        f' data-url="{to}" onchange="location = this.dataset.url">\n<label for="option{i}">{shown}</label>'
+    )
+
+
+def _form(node: Button, shown: str, to: str) -> str:
+    bar = '<input id="search_input" name="search_query" type="text" placeholder="Search..." required>'
+    return (
+        f'<form method="post" action="{to}">{bar if node.to == "query" else ""}'
+        f'<button type="submit" class="btn">{shown}</button></form>'
+    )
+
+
+def _escape(value: str) -> str:
+    # A browser reads a bare carriage return as a new line.
+    return escape(value).replace("\r", "&#13;")
+
+
+_BACK = Button("Back to Search", "search")
+
+
+def search_page(instruction: str) -> Part:
+    """Return the page with the search bar."""
+    return Part(
+        [Text("WebShop", "h2"), *_instruction("Instruction: ", instruction), Button("Search", "query")]
+    )
+
+
+def head(instruction: str) -> Part:
+    """Return what all pages but the first and the last begin with."""
+    return Part([*_instruction("Instruction:", instruction), _BACK])
+
+
+def _instruction(label: str, instruction: str) -> Sequence[Node]:
+    start = Mark('<div id="instruction-text"><h4>')
+    return start, Text(label, ""), Mark("<br>"), Text(instruction, ""), Mark("</h4></div>")
+
+
+def results_head(page_number: int, total: int, *, more: bool) -> Part:
+    """Return what stands above the results; `more` puts the button of the next page there."""
+    nodes: list[Node] = [Text(f"Page {page_number} (Total results: {total})", "h3")]
+    if page_number > 1:
+        nodes.append(Button("< Prev", "prev"))
+    if more:
+        nodes.append(Button("Next >", "next"))
+    return Part(nodes)
+
+
+def result(card: Card, number: int) -> Part:
+    """Return one of the results."""
+    return Part([Link(card.asin, number), Text(card.title, "h4"), Text(card.price_tag, "h5")])
+
+
+def item_page(product: Product, *, show_attributes: bool = False, compat: bool = False) -> Part:
+    """Return the page of a product.
+
+    Args:
+        product: What it shows.
+        show_attributes: Whether there is a button for the attributes.
+        compat: Options are clicked by their value even where another group or a button has the same.
+    """
+    shown = SUB_PAGES if show_attributes else SUB_PAGES[:-1]
+    buttons = [Button(name.capitalize(), name) for name in shown]
+    image = [Mark(f'<img id="product-image" src="{_escape(product.image)}" alt="">')] if product.image else []
+    return Part(
+        [
+            Button("< Prev", "results"),
+            *image,
+            *_options(product, None if compat else {*shown, *_WORDS}),
+            Text(product.title, "h2"),
+            Text(f"Price: {product.price_tag}", "h4"),
+            Text("Rating: N.A.", "h4"),
+            *buttons,
+            Button("Buy Now", "done"),
+        ]
+    )
+
+
+_WORDS = ("back to search", "< prev", "buy now", "search", "")
+
+
+def _options(product: Product, words: set[str] | None) -> Iterator[Node]:
+    """Yield the options; `words` are those that mean something else on the page, None to ignore that."""
+    groups = Counter(value for _, values in product.options for value in {*values})
+    for group, values in product.options:
+        yield Text(group, "h4")
+        for value in values:
+            ambiguous = words is not None and (groups[value] > 1 or value in words)
+            yield Option(value, group, f"{group}: {value}" if ambiguous else value)
+
+
+def sub_page(product: Product, page: str) -> Part:
+    """Return one of the `SUB_PAGES` of a product."""
+    return Part([Button("< Prev", "item"), *_SUB_PAGES[page](product)])
+
+
+def _description(product: Product) -> Iterator[Node]:
+    yield Text(product.description)
+
+
+def _features(product: Product) -> Iterator[Node]:
+    return _list(product.bullets)
+
+
+def _list(entries: Iterable[str]) -> Iterator[Node]:
+    yield Mark("<ul>")
+    yield from (Text(f" {entry}", "li") for entry in entries)
+    yield Mark("</ul>")
+
+
+def _reviews(product: Product) -> Iterator[Node]:
+    for review in product.reviews:
+        yield Text(f'"{review.title}"', "h4")
+        yield Text(review.score)
+        yield Text(review.body)
+
+
+def _attributes(product: Product) -> Iterator[Node]:
+    yield from _list(product.attributes)
+    for value in (product.category, product.query, product.product_category):
+        yield Text(value, "h5")
+
+
+_SUB_PAGES = dict(zip(SUB_PAGES, (_description, _features, _reviews, _attributes), strict=True))
+
+
+def done_page(asin: str, options: Mapping[str, str], reward: float) -> Part:
+    """Return the page after a purchase; it tells the score, and "None" where the original knows no more."""
+    bought = {"asin": asin, "options": _json(options)}
+    return Part(
+        [
+            Text("Thank you for shopping with us!", "h1"),
+            Text("Your code: ", "h3"),
+            Text("None", "pre"),
+            Text(" (Paste it in your MTurk interface.)"),
+            Mark("<div hidden>"),
+            Text("Purchased", "h2"),
+            *_pairs({**bought, **dict.fromkeys(("attrs", "category", "query", "product category"), "None")}),
+            Text("Target", "h2"),
+            *_pairs(dict.fromkeys(_GOAL_FIELDS, "")),
+            *_pairs({"Goal ": "None"}),
+            Text("Reward", "h2"),
+            Mark("</div>"),
+            *_pairs({"Your score (min 0.0, max 1.0)": str(reward)}),
+            Mark("<div hidden>"),
+            *_pairs({"Reward Details ": "None"}),
+            Mark("</div>"),
+        ]
+    )
+
+
+_GOAL_FIELDS = (
+    "asin",
+    "options",
+    "attrs",
+    "price upper",
+    "instuction text",  # the original's spelling
+    "category",
+    "product category",
+    "query",
+)
+
+
+def _pairs(fields: Mapping[str, str]) -> Iterator[Node]:
+    for name, value in fields.items():
+        yield Text(name, "h4")
+        yield Text(value, "pre")
+
+
+def _json(options: Mapping[str, str]) -> str:
+    # The original writes JSON that is safe within HTML.
+    unsafe = str.maketrans({c: f"\\u{ord(c):04x}" for c in "<>&'"})
+    return json.dumps(options, sort_keys=True).translate(unsafe)

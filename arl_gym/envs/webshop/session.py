@@ -1,0 +1,258 @@
+"""One shopper's way through the shop: which page is open, what is selected, what an action changes.
+
+Not an environment: no steps are counted, no goals drawn, and nothing is raised on what an agent says.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from arl_gym.envs.webshop import pages
+from arl_gym.envs.webshop.goal import Goal
+from arl_gym.envs.webshop.pages import Button, Link, Option, Part
+from arl_gym.envs.webshop.product import Product
+from arl_gym.envs.webshop.reward import Reward, score
+from arl_gym.envs.webshop.shop import Shop
+
+
+class Session:
+    """A shopper with a goal; call `begin` first.
+
+    Args:
+        shop: The products and the search engine.
+        results_per_page: Products on a page of results.
+        show_attributes: Whether products have a page with their attributes.
+        hide_empty_next: Hide the button "Next >" where no result is left; the original always shows it.
+        mark_selected: Write " (selected)" after selected options in `text`; the original does not show them.
+        compat: Parse actions, name options and mark selected options as the original does, with its defects.
+    """
+
+    def __init__(
+        self,
+        shop: Shop,
+        *,
+        results_per_page: int = 10,
+        show_attributes: bool = False,
+        hide_empty_next: bool = False,
+        mark_selected: bool = False,
+        compat: bool = False,
+    ):
+        self._shop = shop
+        self._per_page = results_per_page
+        self._show_attributes = show_attributes
+        self._hide_empty_next = hide_empty_next
+        self._mark_selected = mark_selected
+        self._compat = compat
+
+    def begin(self, goal: Goal, session_id: str) -> None:
+        """Start over on the search page with a goal."""
+        self.goal = goal
+        self._id = session_id
+        self._head = pages.head(goal.instruction)
+        self.reward: Reward | None = None
+        self._back_to_search()
+
+    def _back_to_search(self) -> None:
+        self.keywords = ""
+        self.results: Sequence[int] = ()
+        self.page_number = 1
+        self._visited: dict[str, None] = {}
+        self._leave_product()
+        self._open("search")
+
+    def _leave_product(self) -> None:
+        self.product: Product | None = None
+        self._selected: dict[str, str] = {}
+
+    def _open(self, page: str) -> None:
+        self.page = page
+        self._parts: Sequence[Part] | None = None
+        self._clicks: dict[str, Button | Link | Option] | None = None
+
+    @property
+    def selected(self) -> Mapping[str, str]:
+        """The selected option of each group, in the order in which the groups were first chosen from."""
+        return self._selected
+
+    @property
+    def visited(self) -> Sequence[str]:
+        """The products opened since the search page, in order."""
+        return tuple(self._visited)
+
+    @property
+    def has_search_bar(self) -> bool:
+        """Whether the page shows a search bar; searching works on every page but the last."""
+        return self.page == "search"
+
+    def clickables(self) -> list[str]:
+        """Return what can be clicked: buttons and links in page order, in lower case, then options."""
+        return list(self._clickable())
+
+    def _clickable(self) -> dict[str, Button | Link | Option]:
+        if self._clicks is None:
+            self._clicks = {}
+            for part in self._content():
+                self._clicks |= part.clicks
+        return self._clicks
+
+    def act(self, action: str) -> bool:
+        """Search with "search[words]" or click with "click[what]"; return whether that could be done."""
+        name, argument = _parse_as_original(action) if self._compat else _parse(action)
+        argument = argument.lower()
+        if self.page == "done" or not argument:
+            return False
+        if name == "search":
+            self._search(argument)
+            return True
+        return name == "click" and argument != "search" and self._click(argument)
+
+    def _search(self, keywords: str) -> None:
+        self.results = tuple(self._shop.search(keywords))
+        self.keywords = keywords
+        self._show_results(1)
+
+    def _show_results(self, page_number: int) -> None:
+        self.page_number = page_number
+        self._leave_product()
+        self._open("results")
+
+    def _click(self, argument: str) -> bool:
+        node = self._clickable().get(argument) or self._ambiguous(argument)
+        match node:
+            case None:
+                return False
+            case Option():
+                self._selected[node.group] = node.text
+            case Link():
+                self._visit(node)
+            case Button():
+                self._press(node.to)
+        return True
+
+    def _ambiguous(self, value: str) -> Option | None:
+        """Return the last option of a value that more than one group has: the bare value selects that."""
+        if self.page != "item" or self._compat:
+            return None
+        return next((option for option in reversed(self._item.options) if option.text == value), None)
+
+    def _visit(self, link: Link) -> None:
+        self.product, self._item = _view(
+            self._shop, link.number, show_attributes=self._show_attributes, compat=self._compat
+        )
+        self._visited[link.text] = None
+        self._open("item")
+
+    def _press(self, to: str) -> None:
+        match to:
+            case "search":
+                self._back_to_search()
+            case "next":
+                self._show_results(self.page_number + 1)
+            case "prev":
+                self._show_results(self.page_number - 1)
+            case "results":
+                self._show_results(self.page_number)
+            case "done":
+                self._buy()
+            case _:
+                self._open(to)
+
+    def _buy(self) -> None:
+        assert self.product is not None
+        self.reward = score(self.product, self._selected.values(), self.goal)
+        self._open("done")
+
+    def _content(self) -> Sequence[Part]:
+        if self._parts is None:
+            self._parts = self._render()
+        return self._parts
+
+    def _render(self) -> Sequence[Part]:
+        if self.page == "search":
+            return (pages.search_page(self.goal.instruction),)
+        if self.page == "results":
+            return (self._head, *self._results_page())
+        assert self.product is not None
+        if self.page == "item":
+            return self._head, self._item
+        if self.page == "done":
+            assert self.reward is not None
+            return (pages.done_page(self.product.asin, self._selected, self.reward.total),)
+        return self._head, pages.sub_page(self.product, self.page)
+
+    def _results_page(self) -> Sequence[Part]:
+        start = (self.page_number - 1) * self._per_page
+        end = start + self._per_page
+        more = not self._hide_empty_next or end < len(self.results)
+        top = _results_head(self.page_number, len(self.results), more)
+        return top, *(_result(self._shop, number) for number in self.results[start:end])
+
+    def text(self) -> str:
+        """Return the page as text."""
+        marks = self._mark_selected and self._selected
+        return pages.text(self._content(), self._chosen if marks else None)
+
+    def text_rich(self) -> str:
+        """Return the page as text with buttons marked, those that were clicked too."""
+        return pages.text_rich(self._content(), self._chosen_as_original if self._compat else self._chosen)
+
+    def html(self) -> str:
+        """Return the page as an HTML document."""
+        return pages.html(self._content(), self._place(), self._chosen)
+
+    def url(self) -> str:
+        """Return the address of the page."""
+        return self._place().url(self.page)
+
+    def _place(self) -> pages.Place:
+        return pages.Place(
+            session_id=self._id,
+            keywords=self.keywords,
+            page_number=self.page_number,
+            asin=self.product.asin if self.product else "",
+            options=self._selected,
+        )
+
+    def _chosen(self, node: Link | Option, _shown: str) -> bool:
+        if isinstance(node, Link):
+            return node.text in self._visited
+        return self._selected.get(node.group) == node.text
+
+    def _chosen_as_original(self, node: Link | Option, shown: str) -> bool:
+        if isinstance(node, Link):
+            return node.text in self._visited
+        return f'"{shown}"' in self.url()
+
+    def key(self) -> tuple[object, ...]:
+        """Return what tells this state from others: neither the goal, nor how the session came here."""
+        asin = self.product.asin if self.product else ""
+        options, visited = sorted(self._selected.items()), sorted(self._visited)
+        return self.page, self.keywords, self.page_number, asin, tuple(options), tuple(visited)
+
+
+def _parse(action: str) -> tuple[str, str]:
+    start, end = action.find("["), action.rfind("]")
+    return action[: max(start, 0)].strip().lower(), action[start + 1 : max(end, 0)] if start >= 0 else ""
+
+
+def _parse_as_original(action: str) -> tuple[str, str]:
+    """Split "name[argument]" of the first line at the last bracket that leaves an argument before a "]"."""
+    line, _, _ = action.partition("\n")
+    end = line.rfind("]")
+    start = line.rfind("[", 1, max(end - 1, 1))
+    return (line[:start], line[start + 1 : end]) if start > 0 else ("", "")
+
+
+@lru_cache(maxsize=256)
+def _results_head(page_number: int, total: int, more: bool) -> Part:
+    return pages.results_head(page_number, total, more=more)
+
+
+@lru_cache(maxsize=2048)
+def _result(shop: Shop, number: int) -> Part:
+    return pages.result(shop.card(number), number)
+
+
+@lru_cache(maxsize=512)
+def _view(shop: Shop, number: int, *, show_attributes: bool, compat: bool) -> tuple[Product, Part]:
+    product = shop.product(number)
+    return product, pages.item_page(product, show_attributes=show_attributes, compat=compat)
