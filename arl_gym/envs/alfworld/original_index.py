@@ -6,21 +6,20 @@ The data itself is never written to.
 
 import json
 import os
-import sys
-import time
 import uuid
 import warnings
 import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar
+from typing import Any, BinaryIO, NamedTuple
 from weakref import WeakValueDictionary
 
 from arl_gym.assets import cache_root
+from arl_gym.caches import locked, with_bar
 from arl_gym.envs.alfworld.game import Game, read_game
 from arl_gym.envs.alfworld.grammars import UnknownRules
 from arl_gym.envs.alfworld.house import House, tables
@@ -28,16 +27,12 @@ from arl_gym.envs.alfworld.scene import TASK_TYPES
 from arl_gym.errors import DataError
 from arl_gym.rng import digest
 
-T = TypeVar("T")
-
 GAME_FILE, TASK_FILE = "game.tw-pddl", "traj_data.json"
 
 _FORMAT = "arl_gym ALFWorld index, version 1"
 """To be raised with every change of what is read from a game, or of which are left out."""
 _MAX_BYTES = 64 << 20
 _MAX_EXAMPLES = 3
-_LOCK_TIMEOUT_S = 600.0
-_BAR_AFTER_S = 2.0
 
 
 class Found(NamedTuple):
@@ -187,7 +182,7 @@ def _load(root: Path, split: str) -> Index:
     index = _read_cache(root, cache, signature)
     if index is not None or not found:
         return index or Index(root=root, cache=None, rows_at=0, entries={}, report=SplitReport())
-    with _lock(cache):
+    with locked(cache):
         # Another process may have made it in the meantime.
         return _read_cache(root, cache, signature) or _build(root, split, found, cache, signature)
 
@@ -316,7 +311,7 @@ def _collect(
 ) -> tuple[list[Entry], list[bytes], SplitReport]:
     entries, rows, examples = list[Entry](), list[bytes](), dict[str, list[str]]()
     skipped, seen, offset, n_generated = Counter[str](), Counter[str](), 0, 0
-    for trial in _with_bar(found, f"indexing the games of {split}"):
+    for trial in with_bar(found, f"indexing the games of {split}", total=len(found)):
         try:
             task_type, file_digest, row, generated = _judge(folder / trial.path, trial)
         except _Skip as reason:
@@ -346,26 +341,6 @@ def _collect(
             generated=n_generated,
         ),
     )
-
-
-def _with_bar(items: Sequence[T], what: str) -> Iterator[T]:
-    """Give the items; once it takes long, draw a bar on stderr if somebody may see it."""
-    began, bar = time.monotonic(), None
-    try:
-        for k, item in enumerate(items):
-            if bar is None and sys.stderr.isatty() and time.monotonic() - began > _BAR_AFTER_S:
-                from rich.console import Console
-                from rich.progress import Progress
-
-                bar = Progress(console=Console(stderr=True), transient=True)
-                bar.start()
-                row = bar.add_task(what, total=len(items))
-            if bar is not None:
-                bar.update(row, completed=k)
-            yield item
-    finally:
-        if bar is not None:
-            bar.stop()
 
 
 # ---- the cache file: a digest of the head, the head as a line of JSON, and the rows
@@ -405,27 +380,3 @@ def _read_cache(root: Path, cache: Path, signature: str) -> Index | None:
 def _read_head(file: BinaryIO) -> Any:
     check, head = file.readline().strip(), file.readline().removesuffix(b"\n")
     return json.loads(head) if head and digest(head).encode() == check else None
-
-
-@contextmanager
-def _lock(cache: Path) -> Iterator[None]:
-    """Let one process at a time make a cache.
-
-    Only saves work: where a file system has no locks, or one is never given back, everybody makes it, and the
-    last one stays.
-    """
-    with ExitStack() as stack:
-        with suppress(ImportError, OSError):
-            cache.parent.mkdir(parents=True, exist_ok=True)
-            _acquire(stack.enter_context(cache.with_suffix(".lock").open("wb")))
-        yield
-
-
-def _acquire(file: BinaryIO) -> None:
-    import fcntl
-
-    until = time.monotonic() + _LOCK_TIMEOUT_S
-    while time.monotonic() < until:
-        with suppress(BlockingIOError):
-            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        time.sleep(0.1)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from arl_gym import caches
 from arl_gym.assets import cache_root
 from arl_gym.envs.alfworld import original_index
 from arl_gym.envs.alfworld.game import read_game
@@ -415,7 +416,7 @@ def test_a_full_disk_is_announced_and_leaves_nothing(data, monkeypatch):
 def test_a_lock_nobody_gives_back_only_costs_time(data, monkeypatch):
     import fcntl
 
-    monkeypatch.setattr(original_index, "_LOCK_TIMEOUT_S", 0.2)
+    monkeypatch.setattr(caches, "_LOCK_TIMEOUT_S", 0.2)
     OriginalGames(data).ids("val")
     lock = the_cache().with_suffix(".lock")
     the_cache().unlink()
@@ -453,7 +454,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(("stream", "shown"), [(Terminal, True), (io.StringIO, False)])
 def test_a_long_wait_shows_a_bar_on_a_terminal(data, monkeypatch, stream, shown):
-    monkeypatch.setattr(original_index, "_BAR_AFTER_S", -1.0)
+    monkeypatch.setattr(caches, "_BAR_AFTER_S", -1.0)
     stderr = stream()
     monkeypatch.setattr(sys, "stderr", stderr)
     OriginalGames(data).ids("val")
