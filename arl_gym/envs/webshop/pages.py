@@ -60,9 +60,8 @@ class Mark(NamedTuple):
 
 
 Node = Text | Button | Link | Option | Mark
-Shown = tuple[Node, str]
-Chosen = Callable[[Link | Option, str], bool]
-"""Whether a link was visited or an option is selected; also takes the text as it is shown."""
+Chosen = Callable[[Link | Option], bool]
+"""Whether a link was visited or an option is selected."""
 
 
 class Part:
@@ -72,7 +71,7 @@ class Part:
         self.nodes = tuple(nodes)
 
     @cached_property
-    def shown(self) -> tuple[Shown, ...]:
+    def shown(self) -> tuple[tuple[Node, str], ...]:
         """The nodes that show text, with the text."""
         texts = ((node, _text(node)) for node in self.nodes)
         return tuple((node, text) for node, text in texts if text not in ("", "\n"))
@@ -121,7 +120,7 @@ def text(parts: Iterable[Part], chosen: Chosen | None = None) -> str:
 
 
 def _marked(node: Node, shown: str, chosen: Chosen) -> str:
-    mark = isinstance(node, Option) and chosen(node, shown)
+    mark = isinstance(node, Option) and chosen(node)
     return shown.strip() + (" (selected)" if mark else "")
 
 
@@ -135,7 +134,7 @@ def text_rich(parts: Iterable[Part], chosen: Chosen) -> str:
         elif isinstance(node, Button):
             lines.append(f"[button] {shown} [button_]")
         elif isinstance(node, Link | Option):
-            word = "clicked button" if chosen(node, shown) else "button"
+            word = "clicked button" if chosen(node) else "button"
             start = "  " if isinstance(node, Option) else "\n"
             lines.append(f"{start}[{word}] {shown} [{word}_]")
             if isinstance(node, Option) and word == "clicked button":
@@ -196,10 +195,10 @@ def html(parts: Iterable[Part], place: Place, chosen: Chosen) -> str:
     Buttons, links and options have the classes and types that readers of the original's pages look for:
     `button.btn`, `a.product-link`, `input[type=radio]`, `input#search_input`, `#instruction-text h4`.
     """
-    body = "\n".join(_element(node, i, place, chosen) for i, node in enumerate(_nodes(parts)))
+    body = "".join(_element(node, i, place, chosen) for i, node in enumerate(_nodes(parts)))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>WebShop</title>\n</head>\n'
-        f"<body>\n{body}\n</body>\n</html>\n"
+        f"<body>\n{body}</body>\n</html>\n"
     )
 
 
@@ -212,16 +211,16 @@ def _element(node: Node, i: int, place: Place, chosen: Chosen) -> str:
         return node.html
     shown = _escape(node.text)
     if isinstance(node, Text):
-        return f"<{node.tag}>{shown}</{node.tag}>" if node.tag else shown
+        return f"<{node.tag}>{shown}</{node.tag}>\n" if node.tag else shown
     to = _escape(place.after(node))
     if isinstance(node, Link):
-        return f'<h4><a class="product-link" href="{to}">{shown}</a></h4>'
+        return f'<h4><a class="product-link" href="{to}">{shown}</a></h4>\n'
     if isinstance(node, Button):
         return _form(node, shown, to)
-    checked = " checked" if chosen(node, node.text) else ""
+    checked = " checked" if chosen(node) else ""
     return (
         f'<input type="radio" id="option{i}" name="{_escape(node.group)}" value="{shown}"{checked}'
-        f' data-url="{to}" onchange="location = this.dataset.url">\n<label for="option{i}">{shown}</label>'
+        f' data-url="{to}" onchange="location = this.dataset.url">\n<label for="option{i}">{shown}</label>\n'
     )
 
 
@@ -229,7 +228,7 @@ def _form(node: Button, shown: str, to: str) -> str:
     bar = '<input id="search_input" name="search_query" type="text" placeholder="Search..." required>'
     return (
         f'<form method="post" action="{to}">{bar if node.to == "query" else ""}'
-        f'<button type="submit" class="btn">{shown}</button></form>'
+        f'<button type="submit" class="btn">{shown}</button></form>\n'
     )
 
 
@@ -255,7 +254,7 @@ def head(instruction: str) -> Part:
 
 def _instruction(label: str, instruction: str) -> Sequence[Node]:
     start = Mark('<div id="instruction-text"><h4>')
-    return start, Text(label, ""), Mark("<br>"), Text(instruction, ""), Mark("</h4></div>")
+    return start, Text(label, ""), Mark("<br>"), Text(instruction, ""), Mark("</h4></div>\n")
 
 
 def results_head(page_number: int, total: int, *, more: bool) -> Part:
@@ -283,7 +282,9 @@ def item_page(product: Product, *, show_attributes: bool = False, compat: bool =
     """
     shown = SUB_PAGES if show_attributes else SUB_PAGES[:-1]
     buttons = [Button(name.capitalize(), name) for name in shown]
-    image = [Mark(f'<img id="product-image" src="{_escape(product.image)}" alt="">')] if product.image else []
+    image = (
+        [Mark(f'<img id="product-image" src="{_escape(product.image)}" alt="">\n')] if product.image else []
+    )
     return Part(
         [
             Button("< Prev", "results"),
@@ -325,9 +326,9 @@ def _features(product: Product) -> Iterator[Node]:
 
 
 def _list(entries: Iterable[str]) -> Iterator[Node]:
-    yield Mark("<ul>")
+    yield Mark("<ul>\n")
     yield from (Text(f" {entry}", "li") for entry in entries)
-    yield Mark("</ul>")
+    yield Mark("</ul>\n")
 
 
 def _reviews(product: Product) -> Iterator[Node]:
@@ -355,18 +356,18 @@ def done_page(asin: str, options: Mapping[str, str], reward: float) -> Part:
             Text("Your code: ", "h3"),
             Text("None", "pre"),
             Text(" (Paste it in your MTurk interface.)"),
-            Mark("<div hidden>"),
+            Mark("<div hidden>\n"),
             Text("Purchased", "h2"),
             *_pairs({**bought, **dict.fromkeys(("attrs", "category", "query", "product category"), "None")}),
             Text("Target", "h2"),
             *_pairs(dict.fromkeys(_GOAL_FIELDS, "")),
             *_pairs({"Goal ": "None"}),
             Text("Reward", "h2"),
-            Mark("</div>"),
+            Mark("</div>\n"),
             *_pairs({"Your score (min 0.0, max 1.0)": str(reward)}),
-            Mark("<div hidden>"),
+            Mark("<div hidden>\n"),
             *_pairs({"Reward Details ": "None"}),
-            Mark("</div>"),
+            Mark("</div>\n"),
         ]
     )
 
@@ -376,7 +377,7 @@ _GOAL_FIELDS = (
     "options",
     "attrs",
     "price upper",
-    "instuction text",  # the original's spelling
+    "instuction text",  # codespell:ignore instuction
     "category",
     "product category",
     "query",

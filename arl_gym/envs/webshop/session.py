@@ -47,6 +47,7 @@ class Session:
         """Start over on the search page with a goal."""
         self.goal = goal
         self._id = session_id
+        self._home = pages.search_page(goal.instruction)
         self._head = pages.head(goal.instruction)
         self.reward: Reward | None = None
         self._back_to_search()
@@ -71,7 +72,7 @@ class Session:
     @property
     def selected(self) -> Mapping[str, str]:
         """The selected option of each group, in the order in which the groups were first chosen from."""
-        return self._selected
+        return dict(self._selected)
 
     @property
     def visited(self) -> Sequence[str]:
@@ -168,7 +169,7 @@ class Session:
 
     def _render(self) -> Sequence[Part]:
         if self.page == "search":
-            return (pages.search_page(self.goal.instruction),)
+            return (self._home,)
         if self.page == "results":
             return (self._head, *self._results_page())
         assert self.product is not None
@@ -193,7 +194,8 @@ class Session:
 
     def text_rich(self) -> str:
         """Return the page as text with buttons marked, those that were clicked too."""
-        return pages.text_rich(self._content(), self._chosen_as_original if self._compat else self._chosen)
+        url = self.url() if self._compat else ""
+        return pages.text_rich(self._content(), lambda node: self._chosen(node, url))
 
     def html(self) -> str:
         """Return the page as an HTML document."""
@@ -212,15 +214,12 @@ class Session:
             options=self._selected,
         )
 
-    def _chosen(self, node: Link | Option, _shown: str) -> bool:
+    def _chosen(self, node: Link | Option, url: str = "") -> bool:
         if isinstance(node, Link):
             return node.text in self._visited
+        if url:  # the original looks for the value there: it misses quotes and non-ASCII characters
+            return f'"{node.text}"' in url
         return self._selected.get(node.group) == node.text
-
-    def _chosen_as_original(self, node: Link | Option, shown: str) -> bool:
-        if isinstance(node, Link):
-            return node.text in self._visited
-        return f'"{shown}"' in self.url()
 
     def key(self) -> tuple[object, ...]:
         """Return what tells this state from others: neither the goal, nor how the session came here."""
