@@ -21,6 +21,8 @@ from arl_gym.envs.webshop.product import Card, Product
 SEPARATOR = " [SEP] "
 SUB_PAGES = ("description", "features", "reviews", "attributes")
 HOST = "http://127.0.0.1:3000"
+# What a click on a product's page means beside its sub pages; "search" and nothing never click an option.
+_WORDS = ("back to search", "< prev", "buy now", "search", "")
 
 
 class Text(NamedTuple):
@@ -155,27 +157,15 @@ class Place:
     def url(self, page: str) -> str:
         """Return the address of a page as the original's text environment writes it."""
         words = self.keywords.replace(" ", "+")
-        options = json.dumps(self.options) if page == "item" else str(dict(self.options))
-        return HOST + self._path(page, words, options)
+        options = dict(self.options)
+        shown = json.dumps(options) if page == "item" else str(options)
+        return HOST + _path(page, self.session_id, self.asin, words, str(self.page_number), shown)
 
     def path(self, page: str) -> str:
         """Return the address of a page as the original's site writes it: percent-encoded, with no host."""
-        words = quote(str(self.keywords.split(" ")), safe="")
-        return self._path(page, words, quote(str(dict(self.options)), safe=""))
-
-    def _path(self, page: str, words: str, options: str) -> str:
-        item = f"{self.session_id}/{self.asin}"
-        match page:
-            case "search" | "query":
-                return f"/{self.session_id}"
-            case "results":
-                return f"/search_results/{self.session_id}/{words}/{self.page_number}"
-            case "item":
-                return f"/item_page/{item}/{words}/{self.page_number}/{options}"
-            case "done":
-                return f"/done/{item}/{options}"
-            case _:
-                return f"/item_sub_page/{item}/{words}/{self.page_number}/{page.capitalize()}/{options}"
+        words, options = str(self.keywords.split(" ")), str(dict(self.options))
+        fields = (self.session_id, self.asin, words, str(self.page_number), options)
+        return _path(page, *(quote(field, safe="") for field in fields))
 
     def after(self, node: Button | Link | Option) -> str:
         """Return the path that a button, a link or an option leads to."""
@@ -189,21 +179,32 @@ class Place:
         return self.path(node.to)
 
 
+def _path(page: str, session_id: str, asin: str, words: str, number: str, options: str) -> str:
+    match page:
+        case "search" | "query":
+            return f"/{session_id}"
+        case "results":
+            return f"/search_results/{session_id}/{words}/{number}"
+        case "item":
+            return f"/item_page/{session_id}/{asin}/{words}/{number}/{options}"
+        case "done":
+            return f"/done/{session_id}/{asin}/{options}"
+        case _:
+            return f"/item_sub_page/{session_id}/{asin}/{words}/{number}/{page.capitalize()}/{options}"
+
+
 def html(parts: Iterable[Part], place: Place, chosen: Chosen) -> str:
     """Return a page as an HTML document.
 
     Buttons, links and options have the classes and types that readers of the original's pages look for:
     `button.btn`, `a.product-link`, `input[type=radio]`, `input#search_input`, `#instruction-text h4`.
     """
-    body = "".join(_element(node, i, place, chosen) for i, node in enumerate(_nodes(parts)))
+    nodes = (node for part in parts for node in part.nodes)
+    body = "".join(_element(node, i, place, chosen) for i, node in enumerate(nodes))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>WebShop</title>\n</head>\n'
         f"<body>\n{body}</body>\n</html>\n"
     )
-
-
-def _nodes(parts: Iterable[Part]) -> Iterator[Node]:
-    return (node for part in parts for node in part.nodes)
 
 
 def _element(node: Node, i: int, place: Place, chosen: Chosen) -> str:
@@ -237,9 +238,6 @@ def _escape(value: str) -> str:
     return escape(value).replace("\r", "&#13;")
 
 
-_BACK = Button("Back to Search", "search")
-
-
 def search_page(instruction: str) -> Part:
     """Return the page with the search bar."""
     return Part(
@@ -249,7 +247,7 @@ def search_page(instruction: str) -> Part:
 
 def head(instruction: str) -> Part:
     """Return what all pages but the first and the last begin with."""
-    return Part([*_instruction("Instruction:", instruction), _BACK])
+    return Part([*_instruction("Instruction:", instruction), Button("Back to Search", "search")])
 
 
 def _instruction(label: str, instruction: str) -> Sequence[Node]:
@@ -281,25 +279,23 @@ def item_page(product: Product, *, show_attributes: bool = False, compat: bool =
         compat: Options are clicked by their value even where another group or a button has the same.
     """
     shown = SUB_PAGES if show_attributes else SUB_PAGES[:-1]
-    buttons = [Button(name.capitalize(), name) for name in shown]
-    image = (
-        [Mark(f'<img id="product-image" src="{_escape(product.image)}" alt="">\n')] if product.image else []
-    )
     return Part(
         [
             Button("< Prev", "results"),
-            *image,
+            *_image(product.image),
             *_options(product, None if compat else {*shown, *_WORDS}),
             Text(product.title, "h2"),
             Text(f"Price: {product.price_tag}", "h4"),
             Text("Rating: N.A.", "h4"),
-            *buttons,
+            *(Button(name.capitalize(), name) for name in shown),
             Button("Buy Now", "done"),
         ]
     )
 
 
-_WORDS = ("back to search", "< prev", "buy now", "search", "")
+def _image(source: str) -> Iterator[Node]:
+    if source:
+        yield Mark(f'<img id="product-image" src="{_escape(source)}" alt="">\n')
 
 
 def _options(product: Product, words: set[str] | None) -> Iterator[Node]:

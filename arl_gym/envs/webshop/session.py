@@ -24,6 +24,15 @@ class Session:
         hide_empty_next: Hide the button "Next >" where no result is left; the original always shows it.
         mark_selected: Write " (selected)" after selected options in `text`; the original does not show them.
         compat: Parse actions, name options and mark selected options as the original does, with its defects.
+
+    Attributes:
+        goal: What the shopper is to buy.
+        page: "search", "results", "item", one of `pages.SUB_PAGES`, or "done".
+        keywords: Of the current search, in lower case; empty if there is none.
+        results: Numbers of the products that it found.
+        page_number: Of the results, from 1; also on the pages of a product.
+        product: What is open or was bought.
+        reward: What the purchase was worth; None before.
     """
 
     def __init__(
@@ -217,7 +226,8 @@ class Session:
     def _chosen(self, node: Link | Option, url: str = "") -> bool:
         if isinstance(node, Link):
             return node.text in self._visited
-        if url:  # the original looks for the value there: it misses quotes and non-ASCII characters
+        if url:
+            # The original looks for the value in the address, where JSON has escaped some characters.
             return f'"{node.text}"' in url
         return self._selected.get(node.group) == node.text
 
@@ -229,8 +239,10 @@ class Session:
 
 
 def _parse(action: str) -> tuple[str, str]:
-    start, end = action.find("["), action.rfind("]")
-    return action[: max(start, 0)].strip().lower(), action[start + 1 : max(end, 0)] if start >= 0 else ""
+    """Split "name[argument]" at the outermost brackets; what follows them is ignored."""
+    name, _, rest = action.partition("[")
+    argument, _, _ = rest.rpartition("]")
+    return name.strip().lower(), argument
 
 
 def _parse_as_original(action: str) -> tuple[str, str]:

@@ -195,3 +195,10 @@ def test_a_button_keeps_its_words_when_an_option_has_them_too():
     )
     assert part.clicks == {"features": Button("Features", "features")}
     assert [node for node, _ in part.shown] == [part.nodes[0], part.nodes[1], part.nodes[3]]
+
+
+def test_paths_are_percent_encoded():
+    place = Place(session_id="a/b", keywords="c++ é/", asin="B1", options={"size": "1 | 2"})
+    assert place.path("search") == "/a%2Fb"
+    assert place.path("results") == "/search_results/a%2Fb/%5B%27c%2B%2B%27%2C%20%27%C3%A9%2F%27%5D/1"
+    assert place.path("done") == "/done/a%2Fb/B1/%7B%27size%27%3A%20%271%20%7C%202%27%7D"
