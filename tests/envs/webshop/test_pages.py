@@ -75,6 +75,11 @@ def test_options_come_last_among_what_can_be_clicked():
     ]
 
 
+def test_a_value_twice_in_one_group_is_not_ambiguous():
+    part = pages.item_page(mug(options=(("color", ("red", "red")), ("size", ("8",)))))
+    assert list(part.clicks)[-2:] == ["red", "8"]
+
+
 @pytest.mark.parametrize(
     ("description", "field", "line"),
     [
@@ -132,6 +137,10 @@ def test_html_escapes_what_it_shows():
     item = OriginalReader(page(pages.item_page(product)))
     assert next(at["src"] for tag, at in item.elements if tag == "img") == nasty
     assert next(at["value"] for tag, at in item.elements if tag == "input") == nasty
+
+
+def test_html_keeps_carriage_returns_from_browsers():
+    assert "<p>a&#13;b</p>" in page(pages.sub_page(mug(description="a\rb"), "description"))
 
 
 def test_html_is_a_well_formed_document():

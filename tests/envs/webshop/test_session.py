@@ -20,14 +20,14 @@ MUGS = [mug(number) for number in range(47)] + [
 ]
 
 
-def begin(**settings: bool | int) -> Session:
-    session = Session(Shelf(MUGS), **settings)  # type: ignore[arg-type]
+def begin(**chosen: bool | int) -> Session:
+    session = Session(Shelf(MUGS), **chosen)  # type: ignore[arg-type]
     session.begin(GOAL, "s")
     return session
 
 
-def after(*actions: str, **settings: bool | int) -> Session:
-    session = begin(**settings)
+def after(*actions: str, **chosen: bool | int) -> Session:
+    session = begin(**chosen)
     for action in actions:
         assert session.act(action), action
     return session
