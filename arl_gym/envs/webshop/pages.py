@@ -21,6 +21,8 @@ from arl_gym.envs.webshop.product import Card, Product
 SEPARATOR = " [SEP] "
 SUB_PAGES = ("description", "features", "reviews", "attributes")
 HOST = "http://127.0.0.1:3000"
+# What a click on a product's page means beside its sub pages; "search" and nothing never click an option.
+_WORDS = ("back to search", "< prev", "buy now", "search", "")
 
 
 class Text(NamedTuple):
@@ -60,9 +62,8 @@ class Mark(NamedTuple):
 
 
 Node = Text | Button | Link | Option | Mark
-Shown = tuple[Node, str]
-Chosen = Callable[[Link | Option, str], bool]
-"""Whether a link was visited or an option is selected; also takes the text as it is shown."""
+Chosen = Callable[[Link | Option], bool]
+"""Whether a link was visited or an option is selected."""
 
 
 class Part:
@@ -72,7 +73,7 @@ class Part:
         self.nodes = tuple(nodes)
 
     @cached_property
-    def shown(self) -> tuple[Shown, ...]:
+    def shown(self) -> tuple[tuple[Node, str], ...]:
         """The nodes that show text, with the text."""
         texts = ((node, _text(node)) for node in self.nodes)
         return tuple((node, text) for node, text in texts if text not in ("", "\n"))
@@ -121,7 +122,7 @@ def text(parts: Iterable[Part], chosen: Chosen | None = None) -> str:
 
 
 def _marked(node: Node, shown: str, chosen: Chosen) -> str:
-    mark = isinstance(node, Option) and chosen(node, shown)
+    mark = isinstance(node, Option) and chosen(node)
     return shown.strip() + (" (selected)" if mark else "")
 
 
@@ -135,7 +136,7 @@ def text_rich(parts: Iterable[Part], chosen: Chosen) -> str:
         elif isinstance(node, Button):
             lines.append(f"[button] {shown} [button_]")
         elif isinstance(node, Link | Option):
-            word = "clicked button" if chosen(node, shown) else "button"
+            word = "clicked button" if chosen(node) else "button"
             start = "  " if isinstance(node, Option) else "\n"
             lines.append(f"{start}[{word}] {shown} [{word}_]")
             if isinstance(node, Option) and word == "clicked button":
@@ -156,27 +157,15 @@ class Place:
     def url(self, page: str) -> str:
         """Return the address of a page as the original's text environment writes it."""
         words = self.keywords.replace(" ", "+")
-        options = json.dumps(self.options) if page == "item" else str(dict(self.options))
-        return HOST + self._path(page, words, options)
+        options = dict(self.options)
+        shown = json.dumps(options) if page == "item" else str(options)
+        return HOST + _path(page, self.session_id, self.asin, words, str(self.page_number), shown)
 
     def path(self, page: str) -> str:
         """Return the address of a page as the original's site writes it: percent-encoded, with no host."""
-        words = quote(str(self.keywords.split(" ")), safe="")
-        return self._path(page, words, quote(str(dict(self.options)), safe=""))
-
-    def _path(self, page: str, words: str, options: str) -> str:
-        item = f"{self.session_id}/{self.asin}"
-        match page:
-            case "search" | "query":
-                return f"/{self.session_id}"
-            case "results":
-                return f"/search_results/{self.session_id}/{words}/{self.page_number}"
-            case "item":
-                return f"/item_page/{item}/{words}/{self.page_number}/{options}"
-            case "done":
-                return f"/done/{item}/{options}"
-            case _:
-                return f"/item_sub_page/{item}/{words}/{self.page_number}/{page.capitalize()}/{options}"
+        words, options = str(self.keywords.split(" ")), str(dict(self.options))
+        fields = (self.session_id, self.asin, words, str(self.page_number), options)
+        return _path(page, *(quote(field, safe="") for field in fields))
 
     def after(self, node: Button | Link | Option) -> str:
         """Return the path that a button, a link or an option leads to."""
@@ -190,21 +179,32 @@ class Place:
         return self.path(node.to)
 
 
+def _path(page: str, session_id: str, asin: str, words: str, number: str, options: str) -> str:
+    match page:
+        case "search" | "query":
+            return f"/{session_id}"
+        case "results":
+            return f"/search_results/{session_id}/{words}/{number}"
+        case "item":
+            return f"/item_page/{session_id}/{asin}/{words}/{number}/{options}"
+        case "done":
+            return f"/done/{session_id}/{asin}/{options}"
+        case _:
+            return f"/item_sub_page/{session_id}/{asin}/{words}/{number}/{page.capitalize()}/{options}"
+
+
 def html(parts: Iterable[Part], place: Place, chosen: Chosen) -> str:
     """Return a page as an HTML document.
 
     Buttons, links and options have the classes and types that readers of the original's pages look for:
     `button.btn`, `a.product-link`, `input[type=radio]`, `input#search_input`, `#instruction-text h4`.
     """
-    body = "\n".join(_element(node, i, place, chosen) for i, node in enumerate(_nodes(parts)))
+    nodes = (node for part in parts for node in part.nodes)
+    body = "".join(_element(node, i, place, chosen) for i, node in enumerate(nodes))
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>WebShop</title>\n</head>\n'
-        f"<body>\n{body}\n</body>\n</html>\n"
+        f"<body>\n{body}</body>\n</html>\n"
     )
-
-
-def _nodes(parts: Iterable[Part]) -> Iterator[Node]:
-    return (node for part in parts for node in part.nodes)
 
 
 def _element(node: Node, i: int, place: Place, chosen: Chosen) -> str:
@@ -212,16 +212,16 @@ def _element(node: Node, i: int, place: Place, chosen: Chosen) -> str:
         return node.html
     shown = _escape(node.text)
     if isinstance(node, Text):
-        return f"<{node.tag}>{shown}</{node.tag}>" if node.tag else shown
+        return f"<{node.tag}>{shown}</{node.tag}>\n" if node.tag else shown
     to = _escape(place.after(node))
     if isinstance(node, Link):
-        return f'<h4><a class="product-link" href="{to}">{shown}</a></h4>'
+        return f'<h4><a class="product-link" href="{to}">{shown}</a></h4>\n'
     if isinstance(node, Button):
         return _form(node, shown, to)
-    checked = " checked" if chosen(node, node.text) else ""
+    checked = " checked" if chosen(node) else ""
     return (
         f'<input type="radio" id="option{i}" name="{_escape(node.group)}" value="{shown}"{checked}'
-        f' data-url="{to}" onchange="location = this.dataset.url">\n<label for="option{i}">{shown}</label>'
+        f' data-url="{to}" onchange="location = this.dataset.url">\n<label for="option{i}">{shown}</label>\n'
     )
 
 
@@ -229,16 +229,13 @@ def _form(node: Button, shown: str, to: str) -> str:
     bar = '<input id="search_input" name="search_query" type="text" placeholder="Search..." required>'
     return (
         f'<form method="post" action="{to}">{bar if node.to == "query" else ""}'
-        f'<button type="submit" class="btn">{shown}</button></form>'
+        f'<button type="submit" class="btn">{shown}</button></form>\n'
     )
 
 
 def _escape(value: str) -> str:
     # A browser reads a bare carriage return as a new line.
     return escape(value).replace("\r", "&#13;")
-
-
-_BACK = Button("Back to Search", "search")
 
 
 def search_page(instruction: str) -> Part:
@@ -250,12 +247,12 @@ def search_page(instruction: str) -> Part:
 
 def head(instruction: str) -> Part:
     """Return what all pages but the first and the last begin with."""
-    return Part([*_instruction("Instruction:", instruction), _BACK])
+    return Part([*_instruction("Instruction:", instruction), Button("Back to Search", "search")])
 
 
 def _instruction(label: str, instruction: str) -> Sequence[Node]:
     start = Mark('<div id="instruction-text"><h4>')
-    return start, Text(label, ""), Mark("<br>"), Text(instruction, ""), Mark("</h4></div>")
+    return start, Text(label, ""), Mark("<br>"), Text(instruction, ""), Mark("</h4></div>\n")
 
 
 def results_head(page_number: int, total: int, *, more: bool) -> Part:
@@ -282,23 +279,23 @@ def item_page(product: Product, *, show_attributes: bool = False, compat: bool =
         compat: Options are clicked by their value even where another group or a button has the same.
     """
     shown = SUB_PAGES if show_attributes else SUB_PAGES[:-1]
-    buttons = [Button(name.capitalize(), name) for name in shown]
-    image = [Mark(f'<img id="product-image" src="{_escape(product.image)}" alt="">')] if product.image else []
     return Part(
         [
             Button("< Prev", "results"),
-            *image,
+            *_image(product.image),
             *_options(product, None if compat else {*shown, *_WORDS}),
             Text(product.title, "h2"),
             Text(f"Price: {product.price_tag}", "h4"),
             Text("Rating: N.A.", "h4"),
-            *buttons,
+            *(Button(name.capitalize(), name) for name in shown),
             Button("Buy Now", "done"),
         ]
     )
 
 
-_WORDS = ("back to search", "< prev", "buy now", "search", "")
+def _image(source: str) -> Iterator[Node]:
+    if source:
+        yield Mark(f'<img id="product-image" src="{_escape(source)}" alt="">\n')
 
 
 def _options(product: Product, words: set[str] | None) -> Iterator[Node]:
@@ -325,9 +322,9 @@ def _features(product: Product) -> Iterator[Node]:
 
 
 def _list(entries: Iterable[str]) -> Iterator[Node]:
-    yield Mark("<ul>")
+    yield Mark("<ul>\n")
     yield from (Text(f" {entry}", "li") for entry in entries)
-    yield Mark("</ul>")
+    yield Mark("</ul>\n")
 
 
 def _reviews(product: Product) -> Iterator[Node]:
@@ -355,18 +352,18 @@ def done_page(asin: str, options: Mapping[str, str], reward: float) -> Part:
             Text("Your code: ", "h3"),
             Text("None", "pre"),
             Text(" (Paste it in your MTurk interface.)"),
-            Mark("<div hidden>"),
+            Mark("<div hidden>\n"),
             Text("Purchased", "h2"),
             *_pairs({**bought, **dict.fromkeys(("attrs", "category", "query", "product category"), "None")}),
             Text("Target", "h2"),
             *_pairs(dict.fromkeys(_GOAL_FIELDS, "")),
             *_pairs({"Goal ": "None"}),
             Text("Reward", "h2"),
-            Mark("</div>"),
+            Mark("</div>\n"),
             *_pairs({"Your score (min 0.0, max 1.0)": str(reward)}),
-            Mark("<div hidden>"),
+            Mark("<div hidden>\n"),
             *_pairs({"Reward Details ": "None"}),
-            Mark("</div>"),
+            Mark("</div>\n"),
         ]
     )
 
@@ -376,7 +373,7 @@ _GOAL_FIELDS = (
     "options",
     "attrs",
     "price upper",
-    "instuction text",  # the original's spelling
+    "instuction text",  # codespell:ignore instuction
     "category",
     "product category",
     "query",

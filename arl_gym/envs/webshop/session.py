@@ -24,6 +24,15 @@ class Session:
         hide_empty_next: Hide the button "Next >" where no result is left; the original always shows it.
         mark_selected: Write " (selected)" after selected options in `text`; the original does not show them.
         compat: Parse actions, name options and mark selected options as the original does, with its defects.
+
+    Attributes:
+        goal: What the shopper is to buy.
+        page: "search", "results", "item", one of `pages.SUB_PAGES`, or "done".
+        keywords: Of the current search, in lower case; empty if there is none.
+        results: Numbers of the products that it found.
+        page_number: Of the results, from 1; also on the pages of a product.
+        product: What is open or was bought.
+        reward: What the purchase was worth; None before.
     """
 
     def __init__(
@@ -47,6 +56,7 @@ class Session:
         """Start over on the search page with a goal."""
         self.goal = goal
         self._id = session_id
+        self._home = pages.search_page(goal.instruction)
         self._head = pages.head(goal.instruction)
         self.reward: Reward | None = None
         self._back_to_search()
@@ -71,7 +81,7 @@ class Session:
     @property
     def selected(self) -> Mapping[str, str]:
         """The selected option of each group, in the order in which the groups were first chosen from."""
-        return self._selected
+        return dict(self._selected)
 
     @property
     def visited(self) -> Sequence[str]:
@@ -168,7 +178,7 @@ class Session:
 
     def _render(self) -> Sequence[Part]:
         if self.page == "search":
-            return (pages.search_page(self.goal.instruction),)
+            return (self._home,)
         if self.page == "results":
             return (self._head, *self._results_page())
         assert self.product is not None
@@ -193,7 +203,8 @@ class Session:
 
     def text_rich(self) -> str:
         """Return the page as text with buttons marked, those that were clicked too."""
-        return pages.text_rich(self._content(), self._chosen_as_original if self._compat else self._chosen)
+        url = self.url() if self._compat else ""
+        return pages.text_rich(self._content(), lambda node: self._chosen(node, url))
 
     def html(self) -> str:
         """Return the page as an HTML document."""
@@ -212,15 +223,13 @@ class Session:
             options=self._selected,
         )
 
-    def _chosen(self, node: Link | Option, _shown: str) -> bool:
+    def _chosen(self, node: Link | Option, url: str = "") -> bool:
         if isinstance(node, Link):
             return node.text in self._visited
+        if url:
+            # The original looks for the value in the address, where JSON has escaped some characters.
+            return f'"{node.text}"' in url
         return self._selected.get(node.group) == node.text
-
-    def _chosen_as_original(self, node: Link | Option, shown: str) -> bool:
-        if isinstance(node, Link):
-            return node.text in self._visited
-        return f'"{shown}"' in self.url()
 
     def key(self) -> tuple[object, ...]:
         """Return what tells this state from others: neither the goal, nor how the session came here."""
@@ -230,8 +239,10 @@ class Session:
 
 
 def _parse(action: str) -> tuple[str, str]:
-    start, end = action.find("["), action.rfind("]")
-    return action[: max(start, 0)].strip().lower(), action[start + 1 : max(end, 0)] if start >= 0 else ""
+    """Split "name[argument]" at the outermost brackets; what follows them is ignored."""
+    name, _, rest = action.partition("[")
+    argument, _, _ = rest.rpartition("]")
+    return name.strip().lower(), argument
 
 
 def _parse_as_original(action: str) -> tuple[str, str]:
