@@ -206,16 +206,14 @@ def is_image(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype == np.uint8 and x.ndim == 3 and x.shape[2] == 3
 
 
-class TaskIds(Sequence[str]):
-    """The ids of n tasks of a split, `<split>-000000` and so on, without storing them."""
+class NumberedIds(Sequence[str]):
+    """The ids `<name>-000007` of numbered tasks, without storing them."""
 
-    def __init__(self, split: str, n: int):
-        if split not in SPLITS:
-            raise UnknownNameError("split", split, SPLITS, "TaskIds")
-        self._split, self._n = split, n
+    def __init__(self, name: str, numbers: range):
+        self._name, self._numbers = name, numbers
 
     def __len__(self) -> int:
-        return self._n
+        return len(self._numbers)
 
     @overload
     def __getitem__(self, index: int) -> str: ...
@@ -223,30 +221,44 @@ class TaskIds(Sequence[str]):
     def __getitem__(self, index: slice) -> list[str]: ...
     def __getitem__(self, index: int | slice) -> str | list[str]:
         if isinstance(index, slice):
-            return [self[i] for i in range(self._n)[index]]
-        return f"{self._split}-{range(self._n)[index]:06d}"
+            return [self.of(number) for number in self._numbers[index]]
+        return self.of(self._numbers[index])
 
     def __iter__(self) -> Iterator[str]:
-        return (self[i] for i in range(self._n))
+        return map(self.of, self._numbers)
 
     def __contains__(self, task_id: object) -> bool:
-        return isinstance(task_id, str) and self._number(task_id) >= 0
+        return isinstance(task_id, str) and self._position(task_id) >= 0
+
+    def of(self, number: int) -> str:
+        """Return the id of a number, whether or not it is among them."""
+        return f"{self._name}-{number:06d}"
 
     def index(self, value: str, start: int = 0, stop: int | None = None) -> int:
-        """Return the number of a task id.
+        """Return the position of a task id.
 
         Raises:
-            ValueError: If it is not an id of the split.
+            ValueError: If it is not among them.
         """
-        number = self._number(value)
-        if number < 0 or number not in range(self._n)[start:stop]:
-            raise ValueError(f"{value!r} is no task id of split {self._split!r}")
-        return number
+        position = self._position(value)
+        if position < 0 or position not in range(len(self))[start:stop]:
+            raise ValueError(f"{value!r} is no task id of {self._name!r}")
+        return position
 
-    def _number(self, task_id: str) -> int:
-        digits = task_id.removeprefix(self._split + "-")
+    def _position(self, task_id: str) -> int:
+        digits = task_id.removeprefix(self._name + "-")
         number = int(digits) if digits.isascii() and digits.isdigit() and len(digits) == 6 else -1
-        return number if 0 <= number < self._n and self[number] == task_id else -1
+        known = number in self._numbers and self.of(number) == task_id
+        return self._numbers.index(number) if known else -1
+
+
+class TaskIds(NumberedIds):
+    """The ids of n tasks of a split, `<split>-000000` and so on, without storing them."""
+
+    def __init__(self, split: str, n: int):
+        if split not in SPLITS:
+            raise UnknownNameError("split", split, SPLITS, "TaskIds")
+        super().__init__(split, range(n))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from gymnasium.utils.env_checker import check_env
 from gymnasium.vector.utils import batch_space
 from PIL import Image
 
-from arl_gym.core import INFO_TYPES, Chat, Message, TaskIds, Unicode, to_openai
+from arl_gym.core import INFO_TYPES, Chat, Message, NumberedIds, TaskIds, Unicode, to_openai
 from arl_gym.errors import (
     ActionError,
     ArlGymError,
@@ -352,3 +352,12 @@ def test_task_ids_are_a_sequence_without_storage():
     assert "val-000003" not in TaskIds("val", 3)
     with pytest.raises(UnknownNameError, match="did you mean 'train'"):
         TaskIds("trein", 3)
+
+
+def test_numbered_ids_may_start_anywhere():
+    ids = NumberedIds("human", range(1500, 1503))
+    assert list(ids) == ["human-001500", "human-001501", "human-001502"]
+    assert (ids[-1], ids[1:]) == ("human-001502", ["human-001501", "human-001502"])
+    assert ids.index("human-001501") == 1
+    assert "human-001499" not in ids
+    assert ids.of(7) == "human-000007"

@@ -34,6 +34,13 @@ ENVS: dict[str, EnvEntry] = {
         window=2,
         format="strict",
     ),
+    "ARL/WebShop-v0": EnvEntry(
+        entry_point="arl_gym.envs.webshop.env:WebShopEnv",
+        vector_entry_point="arl_gym.make:webshop_vec",
+        prompts="arl_gym.envs.webshop.prompts",
+        window=2,
+        format="strict",
+    ),
 }
 
 

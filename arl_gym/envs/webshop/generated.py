@@ -11,9 +11,9 @@ from itertools import count
 from pathlib import Path
 
 from arl_gym.envs.webshop.family import Family, Generator
-from arl_gym.envs.webshop.goal import Goal
+from arl_gym.envs.webshop.oracle import wanted_options
 from arl_gym.envs.webshop.product import Product
-from arl_gym.envs.webshop.reward import option_target, same_words, score
+from arl_gym.envs.webshop.reward import score
 from arl_gym.envs.webshop.store import Store, Task, write_store
 from arl_gym.envs.webshop.store_cache import cached_store
 from arl_gym.errors import ConfigError, DataError, UnknownNameError
@@ -78,27 +78,9 @@ def _proven(family: Family, products: Mapping[str, Product]) -> Iterator[Task]:
         product = products.get(goal.asin)
         if product is None:
             continue
-        chosen = choose_options(product, goal)
+        chosen = wanted_options(product, goal)
         if not score(product, chosen.values(), goal).perfect:
             raise DataError(
                 f"the goal {goal.instruction!r} is not fulfilled by its product {goal.asin} with {chosen}"
             )
         yield Task(family.split, goal)
-
-
-def choose_options(product: Product, goal: Goal) -> dict[str, str]:
-    """Return what to select of a product by group: for each wanted option the first value that is one."""
-    return {
-        name: value
-        for target in goal.targets
-        for name, value in [_first_match(product, target)]
-        if name is not None
-    }
-
-
-def _first_match(product: Product, target: str) -> tuple[str | None, str]:
-    for name, values in product.options:
-        for value in values:
-            if same_words(option_target(value), target):
-                return name, value
-    return None, ""

@@ -12,6 +12,7 @@ from arl_gym.envs.webshop.pages import Button, Link, Option, Part
 from arl_gym.envs.webshop.product import Product
 from arl_gym.envs.webshop.reward import Reward, score
 from arl_gym.envs.webshop.shop import Shop
+from arl_gym.errors import ConfigError
 
 
 class Session:
@@ -46,7 +47,11 @@ class Session:
         compat: bool = False,
     ):
         self._shop = shop
-        self._per_page = results_per_page
+        if not isinstance(results_per_page, int) or results_per_page < 1:
+            raise ConfigError(
+                f"results_per_page must be a whole number of at least 1, got {results_per_page!r}"
+            )
+        self.results_per_page = results_per_page
         self._show_attributes = show_attributes
         self._hide_empty_next = hide_empty_next
         self._mark_selected = mark_selected
@@ -103,6 +108,11 @@ class Session:
             for part in self._content():
                 self._clicks |= part.clicks
         return self._clicks
+
+    def option_name(self, group: str, value: str) -> str:
+        """Return what is clicked on the page of a product to select a value of a group."""
+        options = (option for part in self._content() for option in part.options)
+        return next(option.click for option in options if (option.group, option.text) == (group, value))
 
     def act(self, action: str) -> bool:
         """Search with "search[words]" or click with "click[what]"; return whether that could be done."""
@@ -190,8 +200,8 @@ class Session:
         return self._head, pages.sub_page(self.product, self.page)
 
     def _results_page(self) -> Sequence[Part]:
-        start = (self.page_number - 1) * self._per_page
-        end = start + self._per_page
+        start = (self.page_number - 1) * self.results_per_page
+        end = start + self.results_per_page
         more = not self._hide_empty_next or end < len(self.results)
         top = _results_head(self.page_number, len(self.results), more)
         return top, *(_result(self._shop, number) for number in self.results[start:end])

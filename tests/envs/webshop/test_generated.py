@@ -4,11 +4,11 @@ import pytest
 
 from arl_gym.envs.webshop import generated
 from arl_gym.envs.webshop.family import Family
-from arl_gym.envs.webshop.generated import choose_options, generated_content, generated_store
+from arl_gym.envs.webshop.generated import generated_content, generated_store
 from arl_gym.envs.webshop.store import Task
 from arl_gym.errors import ConfigError, DataError, UnknownNameError
 from tests.envs.webshop import shops
-from tests.envs.webshop.shops import mug, mug_goal, three_mugs
+from tests.envs.webshop.shops import mug_goal, three_mugs
 
 
 @pytest.fixture(autouse=True)
@@ -53,12 +53,6 @@ def test_the_same_asin_in_two_families_is_an_error(monkeypatch):
     monkeypatch.setattr(shops, "three_mugs", lambda k: three_mugs(0))
     with pytest.raises(DataError, match="two products have the ASIN B000000000"):
         generated_store("mugs", 6)
-
-
-def test_options_are_chosen_by_the_first_value_that_is_wanted():
-    product = mug("B1", options=(("size", ("small", "8 wide")), ("color", ("red", "navy blue", "blue"))))
-    goal = mug_goal("B1", targets=("blue", "8"))
-    assert choose_options(product, goal) == {"color": "navy blue", "size": "8 wide"}
 
 
 def test_unknown_catalogues_and_empty_shops_are_errors():

@@ -1,0 +1,75 @@
+"""Prompt layouts of WebShop: `default` explains the shop, `compact` is a few words for tiny models."""
+
+from collections.abc import Iterable
+
+from arl_gym.core import Message, Prompt, PromptView
+
+_RULES = """\
+You shop in a web store by text actions, one per turn. You buy once, which ends the visit.
+
+Your task: {task}
+
+The actions:
+- search[words] looks for products. It works on every page; all words count, none has to occur.
+- click[name] presses a button, opens a product by its id or chooses an option value.
+
+How the store works:
+- A results page shows up to ten products with their prices; "Next >" shows more.
+- On the page of a product, choose a value in each group that the task says something about. Clicking another
+  value of the same group replaces the first.
+- Description, Features and Reviews say more about a product. "< Prev" goes back.
+- Before you buy, compare product, options and price with the task. Then click[buy now]."""
+
+_SEPARATOR = " [SEP] "
+# Fields that are on every page of their kind: a tiny model does well without them.
+_ALWAYS = {"Back to Search", "< Prev", "Rating: N.A.", "Description", "Features", "Reviews", "Attributes"}
+
+
+def default(view: PromptView) -> list[Message]:
+    """Explain the shop, then show the window, the page, what can be clicked and how to answer."""
+    if view.append and view.step > 0:
+        return _user([f"The page now:\n{_page(view)}\n\n", *_clicks(view.admissible)])
+    pieces = [_RULES.format(task=view.task)]
+    if view.history:
+        pieces.append(f"\n\nYou have taken {view.step} steps. The last {len(view.history)}:")
+    for n, seen, action in view.history:
+        pieces.append(
+            f"\n\nStep {n}, the page: {_without_task(seen, view.task)}\nStep {n}, you did: {action}"
+        )
+    pieces += [
+        f"\n\nThis is step {view.step + 1}. The page now:\n{_page(view)}\n\n",
+        *_clicks(view.admissible),
+    ]
+    if view.instructions:
+        pieces.append(f"\n\n{view.instructions}")
+    return _user(pieces)
+
+
+def _page(view: PromptView) -> str:
+    return _without_task(view.observation, view.task)
+
+
+def _without_task(observation: object, task: str) -> str:
+    """Return a page without the task, which the prompt has already."""
+    head, found, rest = str(observation).partition(f"Instruction:{_SEPARATOR}{task}{_SEPARATOR}")
+    return head + rest if found else str(observation)
+
+
+def _clicks(admissible: Iterable[str]) -> list[str]:
+    clicks = [action for action in admissible if not action.startswith("search[")]
+    return ["Possible actions:", "\n- search[words]", *(f"\n- {click}" for click in clicks)]
+
+
+def compact(view: PromptView) -> list[Message]:
+    """Show the task and the fields of the page, one a line, without those that every page has."""
+    opening = [] if view.append and view.step > 0 else [view.task]
+    past = [] if view.append else [f"> {action}" for _, _, action in view.history]
+    fields = [field for field in _page(view).split(_SEPARATOR) if field not in _ALWAYS]
+    return _user(["\n".join([*opening, *past, *fields])])
+
+
+def _user(pieces: Iterable[str]) -> list[Message]:
+    return [{"role": "user", "content": "".join(pieces)}]
+
+
+PROMPTS: dict[str, Prompt] = {"default": default, "compact": compact}
