@@ -8,6 +8,9 @@
 Files, all `.npy`: `terms` the sorted terms in UTF-8, one after the other, and `term_ptr` where each begins;
 `ptr` where the postings of each term begin in `docs` (int32) and `impact` (float32, what the term adds to the
 document's score); `peak` the largest impact of each term; `rank` the place of each document by its id.
+
+References:
+    Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009.
 """
 
 import tempfile
@@ -32,14 +35,16 @@ B = np.float32(0.4)
 MAX_TERMS = 1024
 """Distinct terms of a query that count; Lucene refuses a query of more."""
 
+# Words that are held in memory before they are written, and distinct ones whose term is remembered.
 _CHUNK = 1 << 22
-_RAW = 1 << 20
+_REMEMBERED = 1 << 20
+# Number of the terms that are not indexed.
+_STOP = 0
 
+# Postings of a query up to which adding them all up costs less than leaving some out.
 _FEW = 1 << 16
 # Scores that are equal as float32 are ranked by id: a bound must leave room for the rounding.
 _SLACK = 1 - 1e-6
-
-_STOP = 0
 
 
 class IndexBuilder:
@@ -80,11 +85,11 @@ class IndexBuilder:
         if len(ids) != len(lengths):
             raise DataError(f"index {self._folder}: expected {len(lengths)} ids, got {len(ids)}")
         self._save("rank", _ranks(ids))
-        order = self._write_terms()
-        frequency = self._document_frequency(order)
+        places = self._write_terms()
+        frequency = self._document_frequency(places)
         ptr = np.concatenate(([0], np.cumsum(frequency)))
         self._save("ptr", ptr)
-        self._write_postings(order, ptr, _idf(frequency, int(np.count_nonzero(lengths))), _norms(lengths))
+        self._write_postings(places, ptr, _idf(frequency, int(np.count_nonzero(lengths))), _norms(lengths))
         self._spill.cleanup()
 
     def _save(self, name: str, values: NDArray[Any]) -> None:
@@ -96,11 +101,11 @@ class IndexBuilder:
     def _write_chunk(self) -> None:
         """Write the (term, document, count) of the buffered documents, sorted, and forget their words."""
         lengths = np.array(self._buffered, dtype=np.int64)
-        words = np.array(self._words, dtype=np.int64)
+        numbers = np.array(self._words, dtype=np.int64)
         documents = np.repeat(np.arange(len(lengths)), lengths)
-        kept = words != _STOP
+        kept = numbers != _STOP
         self._lengths.append(np.bincount(documents[kept], minlength=len(lengths)))
-        pairs, counts = np.unique(words[kept] << 32 | documents[kept] + self._documents, return_counts=True)
+        pairs, counts = np.unique(numbers[kept] << 32 | documents[kept] + self._documents, return_counts=True)
         postings = np.stack((pairs >> 32, pairs & 0xFFFFFFFF, counts)).astype(np.int32)  # (3, P)
         np.save(self._chunk(self._chunks), postings)
         self._chunks += 1
@@ -141,13 +146,14 @@ class IndexBuilder:
             terms = places[terms]
             starts = np.flatnonzero(np.diff(terms, prepend=-1))
             lengths = np.diff(starts, append=len(terms))
-            at = np.repeat(filled[terms[starts]] - starts, lengths) + np.arange(len(terms))
-            filled[terms[starts]] += lengths
+            here = terms[starts]
+            at = np.repeat(filled[here] - starts, lengths) + np.arange(len(terms))
+            filled[here] += lengths
             weight = idf[terms]
             values = weight - weight / (1 + counts.astype(np.float32) * norms[documents])
             docs[at] = documents
             impact[at] = values
-            np.maximum.at(peak, terms, values)
+            peak[here] = np.maximum(peak[here], np.maximum.reduceat(values, starts))
         self._save("peak", peak)
 
 
@@ -158,19 +164,16 @@ def _ranks(ids: Sequence[str]) -> NDArray[np.int32]:
 
 
 def _idf(frequency: NDArray[np.int64], documents: int) -> NDArray[np.float32]:
-    idf: NDArray[np.float32] = np.log(1 + (documents - frequency + 0.5) / (frequency + 0.5)).astype(
-        np.float32
-    )
+    odds = (documents - frequency + 0.5) / (frequency + 0.5)
+    idf: NDArray[np.float32] = np.log(1 + odds).astype(np.float32)
     return idf
 
 
 def _norms(lengths: NDArray[np.int64]) -> NDArray[np.float32]:
     """Return 1 / (k1 (1 - b + b dl / avgdl)) of every document, in the float32 steps of Lucene."""
     mean = np.float32(max(1, lengths.sum()) / max(1, np.count_nonzero(lengths)))
-    one = np.float32(1)
-    norms: NDArray[np.float32] = one / (
-        K1 * ((one - B) + B * byte_lengths(lengths).astype(np.float32) / mean)
-    )
+    relative = B * byte_lengths(lengths).astype(np.float32) / mean
+    norms: NDArray[np.float32] = np.reciprocal(K1 * ((np.float32(1) - B) + relative))
     return norms
 
 
@@ -300,7 +303,7 @@ class _Numbers(dict[str, int]):
         self._terms = terms
 
     def __missing__(self, word: str) -> int:
-        if len(self) >= _RAW:
+        if len(self) >= _REMEMBERED:
             self.clear()
         term = stem(word)
         number = self[word] = self._terms.setdefault(term, len(self._terms))

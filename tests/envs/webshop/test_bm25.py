@@ -115,7 +115,7 @@ def test_the_size_of_the_chunks_does_not_change_the_index(texts, size):
         indexed(Path(one), texts)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(bm25, "_CHUNK", size)
-            patch.setattr(bm25, "_RAW", 3)
+            patch.setattr(bm25, "_REMEMBERED", 3)
             indexed(Path(other), texts)
         for path in Path(one).iterdir():
             assert path.read_bytes() == (Path(other) / path.name).read_bytes()
