@@ -36,7 +36,7 @@ MAX_TERMS = 1024
 """Distinct terms of a query that count; Lucene refuses a query of more."""
 
 # Words that are held in memory before they are written, and distinct ones whose term is remembered.
-_CHUNK = 1 << 22
+_CHUNK = 1 << 21
 _REMEMBERED = 1 << 20
 # Number of the terms that are not indexed.
 _STOP = 0
@@ -227,19 +227,19 @@ class Index:
         if not matches:
             return []
         if sum(len(match.docs) for match in matches) <= _FEW:
-            return self._best(*self._all(matches), k)
+            return self._best(*self._all(matches, k), k)
         return self._best(*self._promising(matches, k), k)
 
-    def _all(self, matches: Sequence[_Match]) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """Return every document that matches, and its score."""
+    def _all(self, matches: Sequence[_Match], k: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Add up all there is; return what is among the k best, and perhaps a few more, with the scores."""
         docs = np.concatenate([match.docs for match in matches])
         impact = np.concatenate([match.impact for match in matches])
         scores = np.bincount(docs, impact).astype(np.float64, copy=False)
-        found = scores.nonzero()[0]
+        found = np.flatnonzero(scores > _least(scores, k))
         return found, scores[found]
 
     def _promising(self, matches: list[_Match], k: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-        """Return documents and scores, without some that cannot be among the k best.
+        """Return the same, without looking at many documents that cannot be among the k best.
 
         Terms come by what they can add at most. When all that is left adds less than the k-th best has
         already, no new document can come in: the long lists that are left are only searched for the others.
@@ -256,14 +256,14 @@ class Index:
             match = matches[done]
             scores[match.docs] += match.impact
             done += 1
-            if rest[done] < rest[0] - rest[done] and len(match.docs) >= k:
-                least = max(least, _kth(scores[match.docs], k) * _SLACK)
+            if rest[done] < rest[0] - rest[done]:
+                least = max(least, _least(scores[match.docs], k))
         docs = np.flatnonzero(scores > max(0.0, least - rest[done])).astype(np.int32)
         kept = scores[docs]
         for after, match in enumerate(matches[done:], start=done + 1):
             at = np.minimum(np.searchsorted(match.docs, docs), len(match.docs) - 1)
             kept += np.where(match.docs[at] == docs, match.impact[at], 0)
-            least = max(least, _kth(kept, k) * _SLACK)
+            least = max(least, _least(kept, k))
             able = kept >= least - rest[after]
             docs, kept = docs[able], kept[able]
         return docs, kept
@@ -288,9 +288,9 @@ class Index:
         return self._terms[self._term_ptr[place] : self._term_ptr[place + 1]].tobytes()
 
 
-def _kth(scores: NDArray[np.float64], k: int) -> float:
-    """Return the k-th largest of at least k scores."""
-    return float(np.partition(scores, len(scores) - k)[len(scores) - k])
+def _least(scores: NDArray[np.float64], k: int) -> float:
+    """Return a score that is just below the k-th best, 0 if there are fewer."""
+    return float(np.partition(scores, len(scores) - k)[len(scores) - k]) * _SLACK if k < len(scores) else 0.0
 
 
 def _load(folder: Path, name: str) -> NDArray[Any]:
