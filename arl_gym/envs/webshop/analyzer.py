@@ -25,7 +25,7 @@ _STEMMER = Stemmer("porter", 0)
 # The letters that the published stemmer leaves double.
 _DOUBLED = re.compile(r"([^aeiouylszbdfgmnprt])\1(?:ed|ing)s?$")
 _LOGY_OR_BLY = re.compile(r"(?:log|bl)[iy](?:e?s|ed|ing)?$")
-_ASCII_WORD = re.compile(r"\w+(?:(?:(?<=[a-z])[:.'](?=[a-z])|(?<=\d)[,;.'](?=\d))\w+)*")
+_ASCII_WORD = re.compile(r"\w+(?:(?:(?<=[a-z])[:.'](?=[a-z])|(?<=\d)[,;.'](?=\d))\w+)*", re.ASCII)
 
 # Code points, in hex, by what Lucene makes of them.
 _NOT_IN_WORDS = """
@@ -128,7 +128,9 @@ def _unicode_word() -> re.Pattern[str]:
     between_digits = rf"(?<=\d|{mark})[,;.'‘’․⁄،٬﹒＇．，；]{mark}*(?=\d)"
     pictograph = f"[{_ranges(_PICTOGRAPHS)}]{mark}*"
     return re.compile(
-        rf"{run}(?:(?:{between_letters}|{between_digits}){run})*"
+        # Most words are ASCII even here, and their pattern is three times as fast.
+        rf"(?>(?a:{_ASCII_WORD.pattern}))(?![:.',;]?[^\x00-\x7f])"
+        rf"|{run}(?:(?:{between_letters}|{between_digits}){run})*"
         rf"|{pictograph}(?:(?<=\u200d){pictograph})*"
         rf"|[{_ranges(_FLAG_LETTERS)}]{{2}}{mark}*"
         rf"|[{_ranges(_ONE_BY_ONE)}]{mark}*"

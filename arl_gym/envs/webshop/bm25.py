@@ -8,6 +8,9 @@
 Files, all `.npy`: `terms` the sorted terms in UTF-8, one after the other, and `term_ptr` where each begins;
 `ptr` where the postings of each term begin in `docs` (int32) and `impact` (float32, what the term adds to the
 document's score); `peak` the largest impact of each term; `rank` the place of each document by its id.
+
+References:
+    Robertson and Zaragoza, The Probabilistic Relevance Framework: BM25 and Beyond, 2009.
 """
 
 import tempfile
@@ -16,7 +19,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,10 +32,19 @@ from arl_gym.errors import DataError
 K1 = np.float32(0.9)
 B = np.float32(0.4)
 
-_CHUNK = 1 << 22
-_RAW = 1 << 20
+MAX_TERMS = 1024
+"""Distinct terms of a query that count; Lucene refuses a query of more."""
 
+# Words that are held in memory before they are written, and distinct ones whose term is remembered.
+_CHUNK = 1 << 21
+_REMEMBERED = 1 << 20
+# Number of the terms that are not indexed.
 _STOP = 0
+
+# Postings of a query up to which adding them all up costs less than leaving some out.
+_FEW = 1 << 16
+# Scores that are equal as float32 are ranked by id: a bound must leave room for the rounding.
+_SLACK = 1 - 1e-6
 
 
 class IndexBuilder:
@@ -73,11 +85,11 @@ class IndexBuilder:
         if len(ids) != len(lengths):
             raise DataError(f"index {self._folder}: expected {len(lengths)} ids, got {len(ids)}")
         self._save("rank", _ranks(ids))
-        order = self._write_terms()
-        frequency = self._document_frequency(order)
+        places = self._write_terms()
+        frequency = self._document_frequency(places)
         ptr = np.concatenate(([0], np.cumsum(frequency)))
         self._save("ptr", ptr)
-        self._write_postings(order, ptr, _idf(frequency, int(np.count_nonzero(lengths))), _norms(lengths))
+        self._write_postings(places, ptr, _idf(frequency, int(np.count_nonzero(lengths))), _norms(lengths))
         self._spill.cleanup()
 
     def _save(self, name: str, values: NDArray[Any]) -> None:
@@ -89,11 +101,11 @@ class IndexBuilder:
     def _write_chunk(self) -> None:
         """Write the (term, document, count) of the buffered documents, sorted, and forget their words."""
         lengths = np.array(self._buffered, dtype=np.int64)
-        words = np.array(self._words, dtype=np.int64)
+        numbers = np.array(self._words, dtype=np.int64)
         documents = np.repeat(np.arange(len(lengths)), lengths)
-        kept = words != _STOP
+        kept = numbers != _STOP
         self._lengths.append(np.bincount(documents[kept], minlength=len(lengths)))
-        pairs, counts = np.unique(words[kept] << 32 | documents[kept] + self._documents, return_counts=True)
+        pairs, counts = np.unique(numbers[kept] << 32 | documents[kept] + self._documents, return_counts=True)
         postings = np.stack((pairs >> 32, pairs & 0xFFFFFFFF, counts)).astype(np.int32)  # (3, P)
         np.save(self._chunk(self._chunks), postings)
         self._chunks += 1
@@ -134,13 +146,14 @@ class IndexBuilder:
             terms = places[terms]
             starts = np.flatnonzero(np.diff(terms, prepend=-1))
             lengths = np.diff(starts, append=len(terms))
-            at = np.repeat(filled[terms[starts]] - starts, lengths) + np.arange(len(terms))
-            filled[terms[starts]] += lengths
+            here = terms[starts]
+            at = np.repeat(filled[here] - starts, lengths) + np.arange(len(terms))
+            filled[here] += lengths
             weight = idf[terms]
             values = weight - weight / (1 + counts.astype(np.float32) * norms[documents])
             docs[at] = documents
             impact[at] = values
-            np.maximum.at(peak, terms, values)
+            peak[here] = np.maximum(peak[here], np.maximum.reduceat(values, starts))
         self._save("peak", peak)
 
 
@@ -151,19 +164,16 @@ def _ranks(ids: Sequence[str]) -> NDArray[np.int32]:
 
 
 def _idf(frequency: NDArray[np.int64], documents: int) -> NDArray[np.float32]:
-    idf: NDArray[np.float32] = np.log(1 + (documents - frequency + 0.5) / (frequency + 0.5)).astype(
-        np.float32
-    )
+    odds = (documents - frequency + 0.5) / (frequency + 0.5)
+    idf: NDArray[np.float32] = np.log(1 + odds).astype(np.float32)
     return idf
 
 
 def _norms(lengths: NDArray[np.int64]) -> NDArray[np.float32]:
     """Return 1 / (k1 (1 - b + b dl / avgdl)) of every document, in the float32 steps of Lucene."""
-    mean = np.float32(lengths.sum() / max(1, np.count_nonzero(lengths)))
-    one = np.float32(1)
-    norms: NDArray[np.float32] = one / (
-        K1 * ((one - B) + B * byte_lengths(lengths).astype(np.float32) / mean)
-    )
+    mean = np.float32(max(1, lengths.sum()) / max(1, np.count_nonzero(lengths)))
+    relative = B * byte_lengths(lengths).astype(np.float32) / mean
+    norms: NDArray[np.float32] = np.reciprocal(K1 * ((np.float32(1) - B) + relative))
     return norms
 
 
@@ -175,14 +185,21 @@ def byte_lengths(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return kept
 
 
-class _Term(NamedTuple):
-    start: int
-    stop: int
+class _Match(NamedTuple):
+    """A term of a query: its documents in order, what it adds to the score of each, and at most."""
+
+    docs: NDArray[np.int32]
+    impact: NDArray[np.float32]
     peak: float
+
+    def times(self, count: int) -> "_Match":
+        if count == 1:
+            return self
+        return _Match(self.docs, self.impact * np.float32(count), self.peak * count)
 
 
 class Index:
-    """An index that was written by `IndexBuilder`; reading it shares its memory with other processes."""
+    """An index that was written by `IndexBuilder`; other processes share the memory of its files."""
 
     def __init__(self, folder: Path):
         self._terms = _load(folder, "terms").data
@@ -192,39 +209,88 @@ class Index:
         self._docs = _load(folder, "docs")
         self._impact = _load(folder, "impact")
         self._rank = _load(folder, "rank")
-        self._find = lru_cache(maxsize=1 << 13)(self._find_term)
+        self._find = lru_cache(maxsize=1 << 12)(self._find_term)
 
     def __len__(self) -> int:
         """Return the number of documents."""
         return len(self._rank)
 
     def top(self, query: str, k: int = 50) -> list[int]:
-        """Return the numbers of the k best documents that have a term of the query, best first."""
-        counts = Counter(tokens(query))
-        found = [(term, n) for word, n in counts.items() if (term := self._find(word))]
-        if not found:
+        """Return the numbers of the k best documents that have a term of the query, best first.
+
+        Args:
+            query: Any text. Of its distinct terms the first `MAX_TERMS` count.
+            k: How many at most.
+        """
+        counts = islice(Counter(tokens(query)).items(), MAX_TERMS)
+        matches = [match.times(n) for term, n in counts if (match := self._find(term))]
+        if not matches:
             return []
-        docs = np.concatenate([self._docs[t.start : t.stop] for t, _ in found])
-        impact = np.concatenate([self._impact[t.start : t.stop] * np.float32(n) for t, n in found])
-        scores = np.bincount(docs, impact, minlength=len(self)).astype(np.float32)
-        return self._best(scores, k)
+        if sum(len(match.docs) for match in matches) <= _FEW:
+            return self._best(*self._all(matches, k), k)
+        return self._best(*self._promising(matches, k), k)
 
-    def _best(self, scores: NDArray[np.float32], k: int) -> list[int]:
-        k = min(k, int(np.count_nonzero(scores)))
-        least = np.partition(scores, len(scores) - k)[len(scores) - k]
-        best = np.flatnonzero(scores >= least)
-        order = np.lexsort((self._rank[best], -scores[best]))[:k]
-        return list(map(int, best[order].tolist()))
+    def _all(self, matches: Sequence[_Match], k: int) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """Add up all there is; return what is among the k best, and perhaps a few more, with the scores."""
+        docs = np.concatenate([match.docs for match in matches])
+        impact = np.concatenate([match.impact for match in matches])
+        scores = np.bincount(docs, impact).astype(np.float64, copy=False)
+        found = np.flatnonzero(scores > _least(scores, k))
+        return found, scores[found]
 
-    def _find_term(self, term: str) -> _Term | None:
+    def _promising(self, matches: list[_Match], k: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """Return the same, without looking at many documents that cannot be among the k best.
+
+        Terms come by what they can add at most. When all that is left adds less than the k-th best has
+        already, no new document can come in: the long lists that are left are only searched for the others.
+
+        References:
+            MaxScore: Turtle and Flood, Query evaluation: strategies and optimizations, 1995.
+        """
+        matches.sort(key=lambda match: -match.peak)
+        rest = [*accumulate((match.peak for match in reversed(matches)), initial=0.0)][::-1]
+        scores = np.zeros(len(self))
+        least = 0.0
+        done = 0
+        while done < len(matches) and rest[done] >= least:
+            match = matches[done]
+            scores[match.docs] += match.impact
+            done += 1
+            if rest[done] < rest[0] - rest[done]:
+                least = max(least, _least(scores[match.docs], k))
+        docs = np.flatnonzero(scores > max(0.0, least - rest[done])).astype(np.int32)
+        kept = scores[docs]
+        for after, match in enumerate(matches[done:], start=done + 1):
+            at = np.minimum(np.searchsorted(match.docs, docs), len(match.docs) - 1)
+            kept += np.where(match.docs[at] == docs, match.impact[at], 0)
+            least = max(least, _least(kept, k))
+            able = kept >= least - rest[after]
+            docs, kept = docs[able], kept[able]
+        return docs, kept
+
+    def _best(self, docs: NDArray[Any], scores: NDArray[np.float64], k: int) -> list[int]:
+        scores = scores.astype(np.float32)
+        if k < len(docs):
+            able = scores >= np.partition(scores, len(scores) - k)[len(scores) - k]
+            docs, scores = docs[able], scores[able]
+        best: list[int] = docs[np.lexsort((self._rank[docs], -scores))[:k]].tolist()
+        return best
+
+    def _find_term(self, term: str) -> _Match | None:
         wanted = term.encode()
         place = bisect_left(range(len(self._peak)), wanted, key=self._term)
         if place == len(self._peak) or self._term(place) != wanted:
             return None
-        return _Term(self._ptr[place], self._ptr[place + 1], self._peak[place])
+        postings = slice(self._ptr[place], self._ptr[place + 1])
+        return _Match(self._docs[postings], self._impact[postings], self._peak[place])
 
     def _term(self, place: int) -> bytes:
         return self._terms[self._term_ptr[place] : self._term_ptr[place + 1]].tobytes()
+
+
+def _least(scores: NDArray[np.float64], k: int) -> float:
+    """Return a score that is just below the k-th best, 0 if there are fewer."""
+    return float(np.partition(scores, len(scores) - k)[len(scores) - k]) * _SLACK if k < len(scores) else 0.0
 
 
 def _load(folder: Path, name: str) -> NDArray[Any]:
@@ -237,7 +303,7 @@ class _Numbers(dict[str, int]):
         self._terms = terms
 
     def __missing__(self, word: str) -> int:
-        if len(self) >= _RAW:
+        if len(self) >= _REMEMBERED:
             self.clear()
         term = stem(word)
         number = self[word] = self._terms.setdefault(term, len(self._terms))
