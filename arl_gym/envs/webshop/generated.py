@@ -5,9 +5,10 @@
 """
 
 import importlib
+import itertools
 from collections.abc import Iterator, Mapping
 from functools import partial
-from itertools import count
+from itertools import count, islice
 from pathlib import Path
 
 from arl_gym.envs.webshop.family import Family, Generator
@@ -23,6 +24,8 @@ CATALOGUES = {
     "mini": ("arl_gym.envs.webshop.mini", "mini_family"),
 }
 """Module and name of the generators; the `VERSION` of the module is raised when what it gives changes."""
+
+_MAX_WAYS = 4096
 
 
 def generated_store(catalogue: str, num_products: int) -> Store:
@@ -87,18 +90,27 @@ def _proven(family: Family, products: Mapping[str, Product]) -> Iterator[Task]:
 
 
 def choose_options(product: Product, goal: Goal) -> dict[str, str]:
-    """Return what to select of a product by group: for each wanted option the first value that is one."""
-    return {
-        name: value
-        for target in goal.targets
-        for name, value in [_first_match(product, target)]
-        if name is not None
-    }
+    """Return what to select of a product by group, so that as many wanted options as possible are met.
+
+    Of each group it is the first value that is wanted. A value of one group may be what is wanted of another:
+    a "navy blue" case is no "blue" switch if the case is to be black.
+    """
+    best, n_best = dict[str, str](), -1
+    for ways in islice(itertools.product(*(_candidates(product, t) for t in goal.targets)), _MAX_WAYS):
+        chosen = dict(way for way in ways if way is not None)
+        n_met = sum(any(_meets(value, t) for value in chosen.values()) for t in goal.targets)
+        if n_met > n_best:
+            best, n_best = chosen, n_met
+        if n_met == len(goal.targets):
+            break
+    return best
 
 
-def _first_match(product: Product, target: str) -> tuple[str | None, str]:
-    for name, values in product.options:
-        for value in values:
-            if same_words(option_target(value), target):
-                return name, value
-    return None, ""
+def _candidates(product: Product, target: str) -> list[tuple[str, str] | None]:
+    """Return the first value of each group that is wanted, and that none is selected for it."""
+    first = ((name, next((v for v in values if _meets(v, target)), None)) for name, values in product.options)
+    return [*((name, value) for name, value in first if value is not None), None]
+
+
+def _meets(value: str, target: str) -> bool:
+    return same_words(option_target(value), target)

@@ -61,6 +61,22 @@ def test_options_are_chosen_by_the_first_value_that_is_wanted():
     assert choose_options(product, goal) == {"color": "navy blue", "size": "8 wide"}
 
 
+def test_a_value_that_is_wanted_of_two_groups_is_selected_in_one():
+    product = mug("B1", options=(("case", ("navy blue", "black")), ("switch", ("red switch", "blue switch"))))
+    for targets in (("black", "blue"), ("blue", "black")):
+        chosen = choose_options(product, mug_goal("B1", targets=targets))
+        assert chosen == {"case": "black", "switch": "blue switch"}
+
+
+def test_as_many_options_as_possible_are_selected():
+    product = mug("B1", options=(("color", ("red", "blue")), ("size", ("small",))))
+    assert choose_options(product, mug_goal("B1", targets=("blue", "xl", "small"))) == {
+        "color": "blue",
+        "size": "small",
+    }
+    assert choose_options(product, mug_goal("B1", targets=())) == {}
+
+
 def test_unknown_catalogues_and_empty_shops_are_errors():
     with pytest.raises(UnknownNameError, match="did you mean 'mugs'"):
         generated_store("mug", 5)
