@@ -50,7 +50,7 @@ def _acquire(file: BinaryIO, timeout_s: float) -> bool:
 
 
 def with_bar(
-    items: Iterable[T], what: str, *, total: int, done: Callable[[], int] | None = None
+    items: Iterable[T], what: str, *, total: int, done: Callable[[T], int] | None = None
 ) -> Iterator[T]:
     """Give the items; once it takes long, draw a bar on stderr if somebody may see it.
 
@@ -58,7 +58,7 @@ def with_bar(
         items: What is worked through.
         what: Stands beside the bar.
         total: Where the bar ends.
-        done: Says how far the work is; None counts the items.
+        done: Says how far the work is, of the item that comes next; None counts the items.
     """
     began, bar = time.monotonic(), None
     try:
@@ -71,7 +71,7 @@ def with_bar(
                 bar.start()
                 row = bar.add_task(what, total=total)
             if bar is not None:
-                bar.update(row, completed=k if done is None else done())
+                bar.update(row, completed=k if done is None else done(item))
             yield item
     finally:
         if bar is not None:

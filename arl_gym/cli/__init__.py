@@ -40,7 +40,7 @@ COMMANDS: dict[str, Command] = {
     "eval": Command("measure a policy on a fixed list of tasks", "arl_gym.cli.evaluation"),
     "bench": Command("measure the speed of an environment", "arl_gym.cli.bench"),
     "replay": Command("show recorded episodes in the terminal or as a web page", "arl_gym.cli.replay"),
-    "data": Command("check and export the data of environments", "arl_gym.cli.data"),
+    "data": Command("check, import and export the data of environments", "arl_gym.cli.data"),
     "doctor": Command("check the installation", "arl_gym.cli.doctor"),
     "demo": Command("train a tiny agent on the CPU in minutes, with a report", _TRAINING, "demo"),
     "tiny-model": Command("make a small random model to train", _TRAINING, "tiny_model"),

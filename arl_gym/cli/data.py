@@ -1,7 +1,7 @@
 """`arl-gym data`: the data sets of environments on disk.
 
-`check` says whether a folder holds what was published; `export` writes generated tasks in the form of the
-published ones, for other programs to play.
+`check` says whether a folder holds what was published; `import` reads it once for all later starts; `export`
+writes generated tasks in the form of the published ones, for other programs to play.
 """
 
 import argparse
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from arl_gym.cli.data_webshop import check_webshop, export_webshop, import_webshop
 from arl_gym.cli.options import parser, positive_int, progress_bar
 from arl_gym.core import SPLITS
 from arl_gym.envs.alfworld.export import export_games
@@ -24,7 +25,7 @@ def run(args: list[str]) -> int:
     rows = "\n".join(f"  arl-gym data {action} {dataset} …" for action, dataset in ACTIONS)
     p = argparse.ArgumentParser(
         prog="arl-gym data",
-        description="Check data on disk, and write generated data to it.",
+        description="Check and import data on disk, and write generated data to it.",
         epilog=f"actions:\n{rows}\n\narl-gym data ACTION DATASET --help says more.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -98,4 +99,7 @@ def export_alfworld(args: list[str]) -> int:
 ACTIONS: dict[tuple[str, str], Callable[[list[str]], int]] = {
     ("check", "alfworld"): check_alfworld,
     ("export", "alfworld"): export_alfworld,
+    ("import", "webshop"): import_webshop,
+    ("check", "webshop"): check_webshop,
+    ("export", "webshop"): export_webshop,
 }

@@ -4,7 +4,7 @@
 ('search[waterproof leather boots]', 'I search for what the task describes.')
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
@@ -88,12 +88,10 @@ def _choose(
     return max(best, _choose(product, rest, chosen), key=itemgetter(0))
 
 
-def _matches(product: Product, wish: str, target: str) -> list[tuple[str, str]]:
-    matches = [
-        (group, value)
-        for group, values in product.options
-        for value in values
-        if same_words(option_target(value), target)
-    ]
-    # The reward takes "blue" for "navy blue"; a person takes the very words, where they are there.
-    return sorted(matches, key=lambda match: (match[1] != wish, len(match[1])))
+def _matches(product: Product, wish: str, target: str) -> Iterator[tuple[str, str]]:
+    """Give the best value of every group that has one."""
+    for group, values in product.options:
+        fitting = [value for value in values if same_words(option_target(value), target)]
+        if fitting:
+            # The reward takes "blue" for "navy blue"; a person takes the very words, where they are there.
+            yield group, min(fitting, key=lambda value: (value != wish, len(value)))

@@ -174,10 +174,11 @@ def _make(folder: Path, files: Files, arguments: dict[str, Any]) -> Store:
     )
     progress = reader.read()
     counts = progress.counts()
+    kind = "exported" if progress.n_generated else "original"
     store = write_store(
         folder,
         _content(reader, source, counts),
-        dataset=f"webshop-original-{num_products or 'all'}-{goals}",
+        dataset=f"webshop-{kind}-{num_products or 'all'}-{goals}",
         arguments=arguments,
         tagger=tagger.name,
         expected=progress.n_rows,

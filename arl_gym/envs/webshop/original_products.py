@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +17,40 @@ from arl_gym.envs.webshop.rows import Rows, RowWriter
 from arl_gym.envs.webshop.tagger import Tagger
 from arl_gym.errors import DataError
 
+GENERATED = {"generated_by": "arl_gym"}
+"""What an exported product has beside the original's fields."""
+
 _BATCH = 1024
 _MAX_EXAMPLES = 3
 _MAX_ASIN = 10
 
 
-class _LeaveOut(Exception):
+class LeaveOut(Exception):
     """A record is no product; the message is the reason."""
+
+
+def judge_record(record: Mapping[str, Any], seen: set[str], listed: Mapping[str, Listed]) -> Product:
+    """Return the product of a record, without nouns, and add its ASIN to those seen.
+
+    Raises:
+        LeaveOut: If there is none, or it has been there before.
+    """
+    asin = record.get("asin")
+    if not isinstance(asin, str) or asin == "nan" or not 0 < len(asin) <= _MAX_ASIN or "\n" in asin:
+        raise LeaveOut("bad ASIN")
+    if asin in seen:
+        raise LeaveOut("duplicate ASIN")
+    try:
+        read_prices(record.get("pricing"))
+    except DataError as err:
+        raise LeaveOut("bad price") from err
+    entry = listed.get(asin)
+    try:
+        product = read_product(record, attributes=entry.attributes if entry else NO_ATTRIBUTES)
+    except DataError as err:
+        raise LeaveOut("a field is missing or of another form") from err
+    seen.add(asin)
+    return product
 
 
 @dataclass(kw_only=True)
@@ -37,6 +65,8 @@ class Progress:
     n_rows: int = 0
     n_unlisted: int = 0
     """Products that are not in the attribute file."""
+    n_generated: int = 0
+    """Products that say so."""
     done: bool = False
     left_out: dict[str, int] = field(default_factory=dict)
     examples: dict[str, list[str]] = field(default_factory=dict)
@@ -48,6 +78,7 @@ class Progress:
             **{f"records left out: {reason}": n for reason, n in self.left_out.items()},
             "products kept": self.n_rows,
             "products that the attribute file lacks": self.n_unlisted,
+            "products that are generated": self.n_generated,
         }
 
     def leave_out(self, reason: str, record: Mapping[str, Any]) -> None:
@@ -120,7 +151,7 @@ class ProductReader:
         rest = None if self._limit is None else self._limit - self.progress.n_records
         records = islice(list_items(self._path, self.progress.offset), rest)
         size = self._path.stat().st_size
-        return with_bar(records, f"reading {self._path.name}", total=size, done=lambda: self.progress.offset)
+        return with_bar(records, f"reading {self._path.name}", total=size, done=itemgetter(0))
 
     def _add(self, writer: RowWriter, batch: Sequence[tuple[int, Any]], seen: set[str]) -> None:
         found = [product for _, record in batch if (product := self._judge(record, seen))]
@@ -137,29 +168,13 @@ class ProductReader:
     def _judge(self, record: Mapping[str, Any], seen: set[str]) -> Product | None:
         """Return the product of a record; None if it is left out."""
         try:
-            product = self._read(record, seen)
-        except _LeaveOut as reason:
+            product = judge_record(record, seen, self._listed)
+        except LeaveOut as reason:
             self.progress.leave_out(str(reason), record)
             return None
-        seen.add(product.asin)
         self.progress.n_unlisted += product.asin not in self._listed
+        self.progress.n_generated += GENERATED.items() <= record.items()
         return product
-
-    def _read(self, record: Mapping[str, Any], seen: set[str]) -> Product:
-        asin = record.get("asin")
-        if not isinstance(asin, str) or asin == "nan" or not 0 < len(asin) <= _MAX_ASIN or "\n" in asin:
-            raise _LeaveOut("bad ASIN")
-        if asin in seen:
-            raise _LeaveOut("duplicate ASIN")
-        try:
-            read_prices(record.get("pricing"))
-        except DataError as err:
-            raise _LeaveOut("bad price") from err
-        listed = self._listed.get(asin)
-        try:
-            return read_product(record, attributes=listed.attributes if listed else NO_ATTRIBUTES)
-        except DataError as err:
-            raise _LeaveOut("a field is missing or of another form") from err
 
     def _check(self) -> None:
         found = self.progress

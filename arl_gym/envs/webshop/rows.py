@@ -49,7 +49,7 @@ class RowWriter:
 
     def add(self, row: bytes) -> None:
         """Append a row."""
-        stored = zlib.compress(row, 3) if self._compressed else row
+        stored = zlib.compress(row, 1) if self._compressed else row
         self._rows.write(stored)
         self.size += len(stored)
         self._pending.append(self.size)

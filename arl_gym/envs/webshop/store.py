@@ -344,7 +344,7 @@ def _write_content(
         cards = stack.enter_context(RowWriter(folder / "cards", compressed=False))
         goals = stack.enter_context(RowWriter(folder / "goals"))
         what = f"making a shop of {expected} products"
-        for item in with_bar(content, what, total=expected, done=lambda: len(asins)):
+        for item in with_bar(content, what, total=expected, done=lambda _: len(asins)):
             row = _bytes(_encode((item if isinstance(item, Product) else item.goal).to_row()))
             check.update(row + b"\n")
             if isinstance(item, Product):

@@ -12,7 +12,8 @@ from typing import Any
 
 from arl_gym.assets import cache_root
 from arl_gym.caches import locked
-from arl_gym.envs.webshop.store import Store, find_store
+from arl_gym.envs.webshop.store import Store, find_store, open_store
+from arl_gym.errors import DataError
 
 _LOCK_TIMEOUT_S = 24 * 3600.0
 """The whole of the original's products takes long, and longer if two processes read them."""
@@ -49,6 +50,19 @@ def cached_store(name: str, arguments: Mapping[str, Any], make: Callable[[Path],
             _remove_leftovers(folder)
         # Another process may have made it in the meantime.
         return find_store(folder, arguments) or make(folder)
+
+
+def store_folders() -> list[Path]:
+    """Return the folders of the stores that are kept."""
+    return sorted(path.parent for path in stores_root().glob("[!.]*/info.json"))
+
+
+def store_faults(folder: Path) -> list[str]:
+    """Return what is wrong with the files of a store, all of which are read."""
+    try:
+        return open_store(folder).faults()
+    except DataError as err:
+        return [str(err)]
 
 
 def _can_write(folder: Path) -> bool:
