@@ -64,7 +64,7 @@ def compact(view: PromptView) -> list[Message]:
     """Show the task and the fields of the page, one a line, without those that every page has."""
     opening = [] if view.append and view.step > 0 else [view.task]
     past = [] if view.append else [f"> {action}" for _, _, action in view.history]
-    fields = [field for field in _page(view).split(_SEPARATOR) if field not in _ALWAYS]
+    fields = [f.partition(" (Total")[0] for f in _page(view).split(_SEPARATOR) if f not in _ALWAYS]
     return _user(["\n".join([*opening, *past, *fields])])
 
 
