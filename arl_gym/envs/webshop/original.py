@@ -173,6 +173,8 @@ def _make(folder: Path, files: Files, arguments: dict[str, Any]) -> Store:
         source=[arguments, tagger.name],
     )
     progress = reader.read()
+    if files.human is not None:
+        listed.clear()  # of all products a gigabyte, which human goals need no more
     counts = progress.counts()
     kind = "exported" if progress.n_generated else "original"
     store = write_store(

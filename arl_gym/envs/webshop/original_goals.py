@@ -82,11 +82,13 @@ def _annotations(found: object, where: str) -> list[Written]:
 
 
 def _written(record: Mapping[str, Any], where: str) -> Written:
+    wanted = _texts(record.get("instruction_attributes"), where)
+    if not wanted:  # no goal, so that nobody has ever looked at the rest
+        return Written("", (), ())
     text = record.get("instruction")
     if not isinstance(text, str):
         raise DataError(f"{where} must have an instruction, got {record!r:.200}")
-    wanted, options = (_texts(record.get(f"instruction_{key}"), where) for key in ("attributes", "options"))
-    return Written(text, wanted, options)
+    return Written(text, wanted, _texts(record.get("instruction_options"), where))
 
 
 def _texts(found: object, where: str) -> tuple[str, ...]:

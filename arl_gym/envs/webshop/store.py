@@ -230,6 +230,7 @@ def open_store(folder: Path) -> Store:
     Raises:
         DataError: If the folder holds no store, or a file of it has gone or is of another size.
     """
+    folder = folder.absolute()  # a worker process may have another working folder
     store = _in_use.get(folder)
     if store is None:
         store = _in_use[folder] = Store(folder)
@@ -247,9 +248,11 @@ def find_store(folder: Path, arguments: Mapping[str, Any]) -> Store | None:
     found = _read_json(folder / _INFO)
     if (found.get("format"), found.get("arguments")) != (FORMAT, arguments):
         return None
-    if folder in _in_use and _in_use[folder].info.arguments != arguments:
-        del _in_use[folder]  # another process has made it anew
-    return open_store(folder)
+    store = open_store(folder)
+    if store.info.arguments != arguments:  # another process has made it anew since this one opened it
+        _in_use.pop(store.folder, None)
+        store = open_store(folder)
+    return store
 
 
 def _read_info(folder: Path) -> Info:
@@ -328,7 +331,7 @@ def write_store(
         _move(part, folder)
     finally:
         shutil.rmtree(part, ignore_errors=True)
-    _in_use.pop(folder, None)
+    _in_use.pop(folder.absolute(), None)
     return open_store(folder)
 
 
@@ -399,5 +402,9 @@ def _move(part: Path, folder: Path) -> None:
         if folder.exists():
             folder.rename(old)
         part.rename(folder)
+    except OSError:
+        # Where there are no locks another process may have been faster.
+        if not (folder / _INFO).is_file():
+            raise
     finally:
         shutil.rmtree(old, ignore_errors=True)

@@ -155,7 +155,7 @@ def test_the_weight_of_a_synthetic_goal_is_the_mean_rarity_of_its_attributes(tmp
 
 def test_instructions_that_ask_for_nothing_are_no_goals(tmp_path):
     human = {
-        ASINS[0]: [written(ASINS[0]), written(ASINS[0], instruction_attributes=[])],
+        ASINS[0]: [written(ASINS[0]), written(ASINS[0], instruction_attributes=[], instruction=None)],
         "B999999999": [written("B999999999")],
     }
     shop = load(write_files(tmp_path / "data", RECORDS, human=human))
@@ -265,6 +265,7 @@ def test_a_file_cut_short_is_an_error(tmp_path, name):
         ("items_human_ins.json", {"B1": {}}),
         ("items_human_ins.json", {"B1": [{}]}),
         ("items_human_ins.json", {"B1": [written("B1", instruction_options="x")]}),
+        ("items_human_ins.json", {"B1": [written("B1", instruction=None)]}),
     ],
 )
 def test_another_file_in_the_place_of_one_is_an_error(tmp_path, name, content):

@@ -253,6 +253,13 @@ def test_of_processes_that_start_at_once_one_makes_the_store():
         worker.join(30)
 
 
+def test_without_locks_the_store_of_a_faster_process_stays(tmp_path, monkeypatch):
+    faster = write(tmp_path / "shop", number=1)
+    monkeypatch.setattr(Path, "exists", lambda path: False)
+    assert write(tmp_path / "shop", number=2).info == faster.info
+    assert [path.name for path in tmp_path.iterdir()] == ["shop"]
+
+
 def test_what_a_killed_process_left_is_removed():
     left = stores_root() / ".shop.0123.part"
     left.mkdir(parents=True)
