@@ -15,7 +15,7 @@ from arl_gym.cli.extras import EXTRAS
 from arl_gym.cli.options import parser
 from arl_gym.errors import DataError
 
-CORE = ("gymnasium", "numpy", "pillow", "cloudpickle", "rich")
+CORE = ("gymnasium", "numpy", "pillow", "cloudpickle", "PyStemmer", "rapidfuzz", "rich")
 PYTHONS = ((3, 11), (3, 13))
 
 

@@ -1,6 +1,5 @@
 """WebShop: observations, rewards, info keys, the expert, and the card of the environment."""
 
-import json
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
@@ -215,7 +214,7 @@ class WebShopEnv(TextEnv):
 
     def _begin(self, task_id: str) -> None:
         self._goal = self._tasks.goal(task_id)
-        self._hash = digest(f"{self.shop.content_hash}{json.dumps(self._goal.to_row())}")
+        self._hash = digest(f"{self.shop.content_hash}\n{self._goal.asin}\n{self._goal.instruction}")
         self._session.begin(self._goal, task_id)
 
     # ---- one step

@@ -11,7 +11,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from html import escape
 from typing import NamedTuple
 from urllib.parse import quote
@@ -59,6 +58,7 @@ class Mark(NamedTuple):
     """Mark-up around other nodes; it shows no text."""
 
     html: str
+    text: str = ""
 
 
 Node = Text | Button | Link | Option | Mark
@@ -69,44 +69,45 @@ Chosen = Callable[[Link | Option], bool]
 class Part:
     """Consecutive nodes; what does not depend on the session is worked out once."""
 
+    __slots__ = ("clicks", "nodes", "shown", "text")
+
     def __init__(self, nodes: Iterable[Node]):
         self.nodes = tuple(nodes)
-
-    @cached_property
-    def shown(self) -> tuple[tuple[Node, str], ...]:
+        self.shown = tuple((node, text) for node in self.nodes if (text := _text(node)) not in ("", "\n"))
         """The nodes that show text, with the text."""
-        texts = ((node, _text(node)) for node in self.nodes)
-        return tuple((node, text) for node, text in texts if text not in ("", "\n"))
-
-    @cached_property
-    def text(self) -> str:
+        self.text = "".join([SEPARATOR + text.strip() for _, text in self.shown])
         """The text, each field after a separator."""
-        return "".join(SEPARATOR + text.strip() for _, text in self.shown)
-
-    @cached_property
-    def clicks(self) -> dict[str, Button | Link | Option]:
+        self.clicks = _clicks(self.nodes)
         """What can be clicked, by the words that do it: buttons and links in lower case, then options."""
-        clicks: dict[str, Button | Link | Option] = {
-            node.text.lower(): node for node in self.nodes if isinstance(node, Button | Link)
-        }
-        for node in self.nodes:
-            if isinstance(node, Option) and not isinstance(clicks.get(node.click), Button):
-                clicks[node.click] = node
-        return clicks
 
-    @cached_property
+    @property
     def options(self) -> tuple[Option, ...]:
         """The options."""
         return tuple(node for node in self.nodes if isinstance(node, Option))
 
 
+def _clicks(nodes: Iterable[Node]) -> dict[str, Button | Link | Option]:
+    clicks: dict[str, Button | Link | Option] = {}
+    options = list[Option]()
+    for node in nodes:
+        if isinstance(node, Option):
+            options.append(node)
+        elif isinstance(node, (Button, Link)):
+            clicks[node.text.lower()] = node
+    for option in options:
+        if not isinstance(clicks.get(option.click), Button):
+            clicks[option.click] = option
+    return clicks
+
+
 def _text(node: Node) -> str:
-    if isinstance(node, Mark):
-        return ""
+    text = node.text
+    if text.strip():
+        return text
     # As the original's HTML parser does: what is only white space becomes one character of it.
-    if node.text.strip(" \n\t\f\r"):
-        return node.text
-    return "\n" if "\n" in node.text else node.text[:1] and " "
+    if text.strip(" \n\t\f\r"):
+        return text
+    return "\n" if "\n" in text else text[:1] and " "
 
 
 def text(parts: Iterable[Part], chosen: Chosen | None = None) -> str:

@@ -62,7 +62,7 @@ class Session:
         self.goal = goal
         self._id = session_id
         self._home = pages.search_page(goal.instruction)
-        self._head = pages.head(goal.instruction)
+        self._made_head: Part | None = None
         self.reward: Reward | None = None
         self._back_to_search()
 
@@ -186,6 +186,12 @@ class Session:
             self._parts = self._render()
         return self._parts
 
+    @property
+    def _head(self) -> Part:
+        if self._made_head is None:
+            self._made_head = pages.head(self.goal.instruction)
+        return self._made_head
+
     def _render(self) -> Sequence[Part]:
         if self.page == "search":
             return (self._home,)
@@ -268,12 +274,12 @@ def _results_head(page_number: int, total: int, more: bool) -> Part:
     return pages.results_head(page_number, total, more=more)
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=8192)
 def _result(shop: Shop, number: int) -> Part:
     return pages.result(shop.card(number), number)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=2048)
 def _view(shop: Shop, number: int, *, show_attributes: bool, compat: bool) -> tuple[Product, Part]:
     product = shop.product(number)
     return product, pages.item_page(product, show_attributes=show_attributes, compat=compat)

@@ -144,7 +144,7 @@ class Store:
     @cached_property
     def goals(self) -> Goals:
         """All goals, by number."""
-        return Goals(Rows(self.folder / "goals"))
+        return Goals(Rows(self.folder / "goals", compressed=False))
 
     @cached_property
     def splits(self) -> Mapping[str, Sequence[int]]:
@@ -345,7 +345,7 @@ def _write_content(
     with ExitStack() as stack:
         products = stack.enter_context(RowWriter(folder / "products"))
         cards = stack.enter_context(RowWriter(folder / "cards", compressed=False))
-        goals = stack.enter_context(RowWriter(folder / "goals"))
+        goals = stack.enter_context(RowWriter(folder / "goals", compressed=False))
         what = f"making a shop of {expected} products"
         for item in with_bar(content, what, total=expected, done=lambda _: len(asins)):
             row = _bytes(_encode((item if isinstance(item, Product) else item.goal).to_row()))
