@@ -13,6 +13,8 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
+from itertools import combinations
+from typing import TypeVar
 
 from arl_gym.envs.webshop import listing, phrases
 from arl_gym.envs.webshop.family import Family
@@ -22,10 +24,12 @@ from arl_gym.envs.webshop.reward import option_target, same_words, score
 from arl_gym.envs.webshop.words import Group, Kind, Leaf, Trait, brand_parts, leaves
 from arl_gym.rng import Rng
 
+T = TypeVar("T")
+
 VERSION = 1
 """Part of every key: a change that alters the catalogue raises it."""
 
-_MEMBERS = (8, 20)
+_MEMBERS = (11, 20)
 _MAX_MEMBERS = 32
 _SPLIT_BLOCK = ("train",) * 8 + ("val", "test")
 """Of ten families in a row, in random order."""
@@ -36,7 +40,7 @@ _ROUND_KEYS = (0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F)
 
 _POOL, _BRANDS, _MATERIALS = 7, 4, 2
 """Attributes, brands and materials that a family draws from."""
-_TRAIT_KEPT, _VALUE_KEPT, _GROUP_KEPT = 0.72, 0.6, 0.85
+_TRAIT_KEPT, _GROUP_KEPT = 0.8, 0.85
 _NO_OPTIONS, _CLONES = 0.1, 0.06
 """Shares of families without options, and of those where two products have the same texts."""
 _RANGE, _NO_PRICE = 0.12, 0.09
@@ -44,7 +48,11 @@ _ENDINGS = (99, 99, 99, 99, 49, 95, 0, 89, 50)
 
 _TARGETED = 0.78
 """Share of the products that a goal is sought for."""
-_TRIES = 16
+_TRIES = 6
+_OPTIONS = (0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 3)
+_TRAITS = {0: (3, 3, 3, 4, 4), 1: (2, 3, 3, 3, 4), 2: (2, 2, 3), 3: (2, 2, 3)}
+"""How many options a goal names, and how many attributes by that; each equally likely."""
+_NAMED = 0.05
 _PARTIAL = 0.3
 """How often a goal says "blue" for "navy blue"."""
 
@@ -158,7 +166,7 @@ def _member(plan: _Plan, k: int, i: int, rng: Rng) -> _Member:
         kind=plan.kind,
         brand=rng.choice(plan.brands),
         also=plan.also,
-        places=tuple((trait, listing.place(rng)) for trait in traits),
+        places=listing.places(traits, rng),
     )
     texts = listing.write(facts, rng)
     number = asin(k, i)
@@ -199,7 +207,7 @@ def _brand(rng: Rng) -> str:
     return rng.choice(start) + rng.choice(middle) + rng.choice(end)
 
 
-def _sample(items: Sequence[Trait], n: int, rng: Rng) -> tuple[Trait, ...]:
+def _sample(items: Sequence[T], n: int, rng: Rng) -> tuple[T, ...]:
     left = list(items)
     return tuple(left.pop(rng.below(len(left))) for _ in range(min(n, len(left))))
 
@@ -226,26 +234,35 @@ def _shelf_price(price: float, rng: Rng) -> float:
 def _values(group: Group, rng: Rng) -> tuple[str, ...]:
     """Return the values of one product, in the order of the group."""
     least, most = group.few
-    n = least + rng.below(most - least + 1)
     total = len(group.values)
-    n = min(n, total)
+    n = min(least + rng.below(most - least + 1), total)
     if group.stretch:
         start = rng.below(total - n + 1)
         return group.values[start : start + n]
-    places = list(range(total))
-    rng.shuffle(places)
-    return tuple(group.values[i] for i in sorted(places[:n]))
+    return tuple(group.values[i] for i in sorted(_sample(range(total), n, rng)))
 
 
 # ---- goals
 
 
 @cache
-def _alike(leaf_query: str, target: str) -> frozenset[str]:
+def _alike(leaf_query: str, target: str) -> tuple[str, ...]:
     """Return the option values of a leaf that the reward takes for a wanted one."""
+    return tuple(
+        value
+        for other, values in _values_by_target(leaf_query).items()
+        if same_words(other, target)
+        for value in values
+    )
+
+
+@cache
+def _values_by_target(leaf_query: str) -> dict[str, list[str]]:
     leaf = next(leaf for leaf in leaves() if leaf.query == leaf_query)
-    values = {value for group in leaf.groups for value in group.values}
-    return frozenset(value for value in values if same_words(option_target(value), target))
+    values: dict[str, list[str]] = {}
+    for value in dict.fromkeys(value for group in leaf.groups for value in group.values):
+        values.setdefault(option_target(value), []).append(value)
+    return values
 
 
 class _Siblings:
@@ -310,37 +327,78 @@ def _goal(siblings: _Siblings, i: int, rng: Rng) -> Goal | None:
         targets=tuple(option_target(value) for _, value in wanted),
         price_upper=bound,
         nouns=product.nouns,
-        search=" ".join([kind.name, *(trait.phrase for trait in draft.traits)]),
+        search=_reference_query(wish, product, rng),
     )
     return goal if score(product, [value for _, value in draft.options], goal).perfect else None
 
 
+def _reference_query(wish: phrases.Wish, product: Product, rng: Rng) -> str:
+    """Return the kind with some of those wished attributes and options that the shop's search knows."""
+    text = product.search_text
+    words = [trait.phrase for trait in wish.traits] + [value for _, value in wish.options]
+    known = [phrase for phrase in words if phrase in text]
+    return " ".join([wish.kind.name, *known[:1], *(word for word in known[1:] if rng.uniform() < _NAMED)])
+
+
 def _draft(siblings: _Siblings, i: int, dearer: int, rng: Rng) -> _Draft | None:
-    """Return, of a few wishes that all siblings fail, the one that most fail in one point only."""
-    everyone = siblings.everyone ^ 1 << i
-    best, most = None, -1
+    """Return a wish that member i fulfils and all siblings fail."""
+    member = siblings.members[i]
+    text = member.product.search_text
+    lacking = [(siblings.lacking(trait), trait.phrase in text, trait) for trait in member.traits]
+    # The most common first, so that the reference query, too, leaves something to look through.
+    lacking.sort(key=lambda entry: entry[0].bit_count())
     for _ in range(_TRIES):
-        draft = _wish(siblings.members[i], rng)
-        fails = [dearer, *map(siblings.lacking, draft.traits)]
-        fails += [siblings.without(value) for _, value in draft.options]
+        options = _wanted_options(member, rng)
+        fails = [dearer, *(siblings.without(value) for _, value in options)]
+        known = (1, 1) if options else (2, 4)
+        traits = _nearest(
+            lacking, rng.choice(_TRAITS[len(options)]), fails, siblings.everyone ^ 1 << i, known
+        )
+        if traits:
+            return _Draft(traits=traits, options=options)
+    return None
+
+
+def _nearest(
+    lacking: Sequence[tuple[int, bool, Trait]],
+    n: int,
+    fails: Sequence[int],
+    others: int,
+    known: tuple[int, int],
+) -> tuple[Trait, ...]:
+    """Return the n attributes with which most siblings fail one point only, and all one at least.
+
+    Args:
+        lacking: Of each attribute the siblings that lack it, as bits, and whether a search can find it.
+        n: How many to choose.
+        fails: The siblings that fail each other point.
+        others: All siblings.
+        known: How many of the chosen a search can find, at least and at most.
+
+    Returns:
+        The attributes, none if there are no such.
+    """
+    best: tuple[Trait, ...] = ()
+    most = -1
+    for chosen in combinations(lacking, n):
         once = more = 0
         for failing in fails:
-            once, more = once | failing, more | once & failing
-        near = (once & ~more).bit_count()
-        if once & everyone == everyone and near > most:
-            best, most = draft, near
+            more |= once & failing
+            once |= failing
+        for failing, _, _ in chosen:
+            more |= once & failing
+            once |= failing
+        near = (others & ~more).bit_count() if once & others == others else -1
+        if near > most and known[0] <= sum(found for _, found, _ in chosen) <= known[1]:
+            best, most = tuple(trait for _, _, trait in chosen), near
     return best
 
 
-def _wish(member: _Member, rng: Rng) -> _Draft:
-    n = rng.choice((2, 2, 2, 3, 3, 3, 3, 4))
-    m = rng.choice((0, 0, 0, 0, 1, 1, 1, 2, 2, 3))
+def _wanted_options(member: _Member, rng: Rng) -> tuple[tuple[str, str], ...]:
     groups = list(member.product.options)
-    chosen = [groups.pop(rng.below(len(groups))) for _ in range(min(m, len(groups)))]
-    return _Draft(
-        traits=_sample(member.traits, n, rng),
-        options=tuple((name, rng.choice(values)) for name, values in chosen),
-    )
+    n = min(rng.choice(_OPTIONS), len(groups))
+    chosen = [groups.pop(rng.below(len(groups))) for _ in range(n)]
+    return tuple((name, rng.choice(values)) for name, values in chosen)
 
 
 def _said(value: str, rng: Rng) -> str:

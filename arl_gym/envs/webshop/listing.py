@@ -14,10 +14,22 @@ from arl_gym.rng import Rng
 PLACES = ("title", "bullets", "description", "list")
 """Where an attribute is said."""
 
-_SHARES = (35, 75, 90, 100)
+_SHARES = (36, 75, 90, 100)
 """Percent of the attributes in each place, summed up."""
+_MOST_IN_TITLE, _MOST_BULLETS = 4, 7
 _EMPTY_BULLET, _EMPTY_DESCRIPTION, _LONG_DESCRIPTION = 0.02, 0.01, 0.01
-_EXTRAS = ("new", "upgraded", "premium", "classic", "gift idea", "multiple choices", "best seller", "deluxe")
+_EXTRAS = (
+    "new",
+    "upgraded",
+    "premium",
+    "classic",
+    "gift idea",
+    "multiple choices",
+    "best seller",
+    "editor's pick",
+    '"limited" edition',
+    "crème de la crème",
+)
 _JOINTS = (" ", " ", " ", ", ", ", ", " - ", " | ", " – ")
 
 
@@ -61,10 +73,17 @@ class Listing:
     reviews: tuple[Review, ...]
 
 
-def place(rng: Rng) -> str:
-    """Return where an attribute is said."""
-    share = rng.below(100)
-    return next(there for there, below in zip(PLACES, _SHARES, strict=True) if share < below)
+def places(traits: Iterable[Trait], rng: Rng) -> tuple[tuple[Trait, str], ...]:
+    """Return each attribute with the place where it is said."""
+    drawn: list[tuple[Trait, str]] = []
+    left = _MOST_IN_TITLE
+    for trait in traits:
+        share = rng.below(100)
+        place = next(there for there, below in zip(PLACES, _SHARES, strict=True) if share < below)
+        if place == "title":
+            left -= 1
+        drawn.append((trait, "bullets" if left < 0 and place == "title" else place))
+    return tuple(drawn)
 
 
 def write(facts: Facts, rng: Rng) -> Listing:
@@ -81,13 +100,16 @@ def write(facts: Facts, rng: Rng) -> Listing:
 
 def _title(facts: Facts, rng: Rng) -> tuple[str, tuple[str, ...]]:
     """Return the title and its nouns: brand, kind, attributes, then other names and uses up to a length."""
-    length = 8 + rng.below(5) if rng.below(10) == 0 else 17 + rng.below(9)
+    length = 8 + rng.below(5) if rng.below(8) == 0 else 15 + rng.below(9)
     traits = [_as_segment(trait) for trait in facts.said("title")]
     heads, tails = traits[::2], traits[1::2]
     parts = [facts.brand, *heads, facts.kind.name, facts.also, *tails]
     nouns = [facts.brand.lower(), *facts.kind.nouns, facts.also.split()[-1]]
     words = sum(len(part.split()) for part in parts)
-    spare = [f"for {use}" for use in facts.leaf.uses] + [*facts.leaf.also, *_EXTRAS]
+    spare = [f"for {use}" for use in facts.leaf.uses] + [
+        *(name for name in facts.leaf.also if name != facts.also),
+        *_EXTRAS,
+    ]
     while words < length:
         part = spare.pop(rng.below(len(spare)))
         parts.append(part)
@@ -110,13 +132,13 @@ def _capitalised(text: str) -> str:
 
 def _bullets(facts: Facts, rng: Rng) -> tuple[str, ...]:
     patterns = sentences().bullets
-    said = facts.said("bullets")[:7]
+    said = facts.said("bullets")[:_MOST_BULLETS]
     bullets = [facts.fill(rng.choice(patterns[t.form]), rng, t.phrase) for t in said]
     spare = max(0, 3 + rng.below(5) - len(bullets))
     bullets += [facts.fill(text, rng) for text in _some(patterns["plain"], spare, rng)]
     rng.shuffle(bullets)
-    if rng.uniform() < _EMPTY_BULLET:
-        bullets[-1:] = [""] if spare and len(bullets) > 7 else [*bullets[-1:], ""]
+    if rng.uniform() < _EMPTY_BULLET and len(bullets) < _MOST_BULLETS:
+        bullets.append("")
     return tuple(bullets)
 
 

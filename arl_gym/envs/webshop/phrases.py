@@ -82,9 +82,10 @@ _OPTIONS = {
     "style": ("in the {} style", "and the style should be {}", "in {} style"),
 }
 _OTHER_OPTION = ("with {value} {name}", "and the {name} should be {value}", "in {value} {name}")
+_VOWEL = re.compile(r"(?!uni|us[bed]|uk|eu|one|ut)[aeiou]|hour|hdmi|x ray|sd ")
 _NUMERAL = re.compile(r"(?<![.#/\w])(?:[1-9]|1[0-2])(?![.'\"/\w])")
 _NUMBERS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")
-_PARAPHRASED, _AFTERWARDS, _NUMBER_WORD, _TYPO = 0.6, 0.35, 0.4, 0.03
+_PARAPHRASED, _AFTERWARDS, _NUMBER_WORD, _TYPO = 0.5, 0.35, 0.4, 0.03
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +127,7 @@ def _thing(kind: Kind, traits: Sequence[Trait], rng: Rng) -> str:
     name = " ".join([", ".join(before), kind.name]).strip()
     article = kind.article
     if article in ("a ", "an "):
-        article = "an " if name[0] in "aeiou" else "a "
+        article = "an " if _VOWEL.match(name) else "a "
     return article + " ".join([name, " and ".join(behind)]).strip()
 
 
