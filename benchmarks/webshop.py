@@ -207,11 +207,10 @@ def baselines() -> None:
             env.close()
 
 
-def rss_mb() -> float:
-    """Return the memory of this process that no other one shares, in MB."""
+def private_mb() -> float:
+    """Return the memory of this process that no other one can share, in MB: mapped files do not count."""
     lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
-    kb = sum(int(line.split()[1]) for line in lines if line.startswith(("Private_Clean", "Private_Dirty")))
-    return kb / 1024
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Private_Dirty")) / 1024
 
 
 def soak(n: int) -> None:
@@ -224,7 +223,7 @@ def soak(n: int) -> None:
     for k in range(1, n + 1):
         episodes += next(steps)
         if k % max(1, n // 10) == 0:
-            print(f"| {k:,} | {episodes:,} | {rss_mb():.1f} |", flush=True)
+            print(f"| {k:,} | {episodes:,} | {private_mb():.1f} |", flush=True)
 
 
 _BUILD = """
@@ -280,7 +279,7 @@ def use(n: int) -> None:
     for _ in range(2000):
         next(steps)
     times.sort()
-    print(json.dumps([opened, times[len(times) // 2], times[int(0.99 * len(times))], rss_mb()]))
+    print(json.dumps([opened, times[len(times) // 2], times[int(0.99 * len(times))], private_mb()]))
 
 
 def main() -> None:

@@ -94,7 +94,9 @@ class WebShopEnv(TextEnv):
       "paper" (test 0-499, eval 500-1499, train from 1500) or of "verl_agent" (val 0-499, train from 500);
       nouns found by "spacy" (extra `nouns`) or by a "heuristic", which scores differently.
     - `results_per_page` (10); `show_attributes` (False): the page of attributes; `hide_empty_next` (False):
-      no "Next >" after the last result; `mark_selected` (False): chosen options are marked in `text`.
+      no "Next >" after the last result.
+    - `mark_selected` (False): chosen options are marked in `text`.
+    - `number_results` (False): results are named by their place, `click[3]`, instead of their ids.
     - `compat` (False): parse actions and name options with the original's quirks.
     - `max_steps` (15), `reward_mode` ("sparse10", "score"), `render_mode` ("ansi", "rgb_array", "human").
 
@@ -134,6 +136,7 @@ class WebShopEnv(TextEnv):
         show_attributes: bool = False,
         hide_empty_next: bool = False,
         mark_selected: bool = False,
+        number_results: bool = False,
         compat: bool = False,
         max_steps: int = 15,
         reward_mode: RewardMode = "sparse10",
@@ -167,6 +170,7 @@ class WebShopEnv(TextEnv):
             show_attributes=show_attributes,
             hide_empty_next=hide_empty_next,
             mark_selected=mark_selected,
+            number_results=number_results,
             compat=compat,
         )
         self._look: Callable[[], str] = getattr(self._session, obs_mode)

@@ -20,6 +20,7 @@ VERSION = 1
 MEMBERS = 5
 """Products of a family."""
 MAX_FAMILIES = 2000
+"""Their products have ids of four digits."""
 
 WORN = ("bag", "belt", "boots", "cap", "coat", "dress", "gloves", "shirt", "shoes", "socks")
 HOUSEHOLD = ("blanket", "candle", "chair", "clock", "lamp", "mug", "pillow", "plate", "table", "towel")
@@ -32,15 +33,6 @@ QUALITIES = (
 """A title has two of them."""
 COLOURS = ("black", "blue", "green", "red", "white", "yellow")
 SIZES = ("small", "medium", "large")
-_NAMES = """
-ant ape asp auk bat bear bee boa boar bug bull calf carp cat clam cod colt cow crab crow cub deer dodo doe dog
-dove duck eel elk emu ewe fawn fish flea fly foal fox frog gnat gnu goat grub gull hare hawk hen hind hog ibex
-ibis jay kid kite kiwi koi lamb lark lion loon lynx mink mite mole moth mule nene newt orca oryx owl pig pike
-pony puma pup ram rat ray roe rook seal skua slug sole stag swan tern tick tit toad tuna vole wasp wolf worm
-wren yak zebu crane finch
-"""
-NAMES = tuple(_NAMES.split())
-"""An id is two of these 100: a model that knows the words copies it in three tokens."""
 
 _FRAMES = (
     "find me a {a} {b} {kind} in {options}",
@@ -74,7 +66,7 @@ def mini_family(k: int) -> Family:
         half, other = rng.choice(_PAIRS[pair]), rng.choice(QUALITIES)
         if other not in _PAIRS[pair]:
             traits.append(((half, other), 15 + 10 * rng.below(8)))
-    # Otherwise an id would tell which member of its family a product is.
+    # Otherwise the last digit of an id would tell which member of its family a product is.
     places = list(range(MEMBERS * k, MEMBERS * (k + 1)))
     rng.shuffle(places)
     made = [
@@ -98,7 +90,7 @@ def _product(k: int, place: int, kind: str, qualities: tuple[str, ...], price: i
     if kind in WORN:
         options.append(("size", SIZES))
     return Product(
-        asin=_asin(place),
+        asin=f"{place * _ASIN_STEP % (MAX_FAMILIES * MEMBERS):04d}",
         title=f"{order[0]} {order[1]} {kind}",
         category="fashion" if kind in WORN else "garden",
         query=kind,
@@ -112,11 +104,6 @@ def _product(k: int, place: int, kind: str, qualities: tuple[str, ...], price: i
         image="",
         family=f"mini-{k}",
     )
-
-
-def _asin(place: int) -> str:
-    first, second = divmod(place * _ASIN_STEP % (MAX_FAMILIES * MEMBERS), len(NAMES))
-    return f"{NAMES[first]}-{NAMES[second]}"
 
 
 def _goals(wanted: Product, bound: tuple[str, float], rng: Rng) -> Iterator[Goal]:

@@ -34,13 +34,15 @@ def next_action(session: Session, goal: Goal, shop: Shop) -> Advice:
     if product is not None and product.asin == goal.asin:
         return _buy(session, product, goal)
     number = shop.number(goal.asin)
-    if number not in session.results:
+    if number is None or number not in session.results:
         return Advice(f"search[{query(goal, shop)}]", "I search for what the task describes.")
     if product is not None:
         return Advice("click[< prev]", "This is not the product that I need: back to the results.")
     page = session.results.index(number) // session.results_per_page + 1
     if session.page_number == page:
-        return Advice(f"click[{goal.asin.lower()}]", "This product fits the description: I look at it.")
+        return Advice(
+            f"click[{session.link_name(number)}]", "This product fits the description: I look at it."
+        )
     if session.page_number < page:
         return Advice("click[next >]", "Nothing here fits: I look at the next page.")
     return Advice("click[< prev]", "What fits is on an earlier page.")

@@ -39,9 +39,10 @@ class Button(NamedTuple):
 
 
 class Link(NamedTuple):
-    """A link to a product; its text is the product's id."""
+    """A link to a product; its text is the product's id, or the place among the results."""
 
     text: str
+    asin: str
     number: int
 
 
@@ -171,7 +172,7 @@ class Place:
     def after(self, node: Button | Link | Option) -> str:
         """Return the path that a button, a link or an option leads to."""
         if isinstance(node, Link):
-            return replace(self, asin=node.text, options={}).path("item")
+            return replace(self, asin=node.asin, options={}).path("item")
         if isinstance(node, Option):
             return replace(self, options={**self.options, node.group: node.text}).path("item")
         step = {"next": 1, "prev": -1}.get(node.to)
@@ -266,9 +267,10 @@ def results_head(page_number: int, total: int, *, more: bool) -> Part:
     return Part(nodes)
 
 
-def result(card: Card, number: int) -> Part:
-    """Return one of the results."""
-    return Part([Link(card.asin, number), Text(card.title, "h4"), Text(card.price_tag, "h5")])
+def result(card: Card, number: int, place: int | None = None) -> Part:
+    """Return one of the results; where a place is given, it stands for the product's id."""
+    link = Link(card.asin if place is None else str(place), card.asin, number)
+    return Part([link, Text(card.title, "h4"), Text(card.price_tag, "h5")])
 
 
 def item_page(product: Product, *, show_attributes: bool = False, compat: bool = False) -> Part:

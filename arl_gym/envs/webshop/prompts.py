@@ -65,7 +65,8 @@ def compact(view: PromptView) -> list[Message]:
     opening = [] if view.append and view.step > 0 else [view.task]
     past = [] if view.append else [f"> {action}" for _, _, action in view.history]
     fields = [f.partition(" (Total")[0] for f in _page(view).split(_SEPARATOR) if f not in _ALWAYS]
-    return _user(["\n".join([*opening, *past, *fields])])
+    # With the blank a word at the start of a line is the same token as within one.
+    return _user(["\n ".join([*opening, *past, *fields])])
 
 
 def _user(pieces: Iterable[str]) -> list[Message]:

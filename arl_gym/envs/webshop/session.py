@@ -24,6 +24,7 @@ class Session:
         show_attributes: Whether products have a page with their attributes.
         hide_empty_next: Hide the button "Next >" where no result is left; the original always shows it.
         mark_selected: Write " (selected)" after selected options in `text`; the original does not show them.
+        number_results: Name results by their place, from 1, instead of the products' ids.
         compat: Parse actions, name options and mark selected options as the original does, with its defects.
 
     Attributes:
@@ -44,6 +45,7 @@ class Session:
         show_attributes: bool = False,
         hide_empty_next: bool = False,
         mark_selected: bool = False,
+        number_results: bool = False,
         compat: bool = False,
     ):
         self._shop = shop
@@ -55,6 +57,7 @@ class Session:
         self._show_attributes = show_attributes
         self._hide_empty_next = hide_empty_next
         self._mark_selected = mark_selected
+        self._number_results = number_results
         self._compat = compat
 
     def begin(self, goal: Goal, session_id: str) -> None:
@@ -109,6 +112,12 @@ class Session:
                 self._clicks |= part.clicks
         return self._clicks
 
+    def link_name(self, number: int) -> str:
+        """Return what is clicked to open a product that is among the results."""
+        if self._number_results:
+            return str(self.results.index(number) + 1)
+        return self._shop.card(number).asin.lower()
+
     def option_name(self, group: str, value: str) -> str:
         """Return what is clicked on the page of a product to select a value of a group."""
         options = (option for part in self._content() for option in part.options)
@@ -158,7 +167,7 @@ class Session:
         self.product, self._item = _view(
             self._shop, link.number, show_attributes=self._show_attributes, compat=self._compat
         )
-        self._visited[link.text] = None
+        self._visited[link.asin] = None
         self._open("item")
 
     def _press(self, to: str) -> None:
@@ -210,7 +219,10 @@ class Session:
         end = start + self.results_per_page
         more = not self._hide_empty_next or end < len(self.results)
         top = _results_head(self.page_number, len(self.results), more)
-        return top, *(_result(self._shop, number) for number in self.results[start:end])
+        numbers = self.results[start:end]
+        if self._number_results:
+            return top, *(_result(self._shop, n, place) for place, n in enumerate(numbers, start + 1))
+        return top, *[_result(self._shop, n) for n in numbers]
 
     def text(self) -> str:
         """Return the page as text."""
@@ -241,7 +253,7 @@ class Session:
 
     def _chosen(self, node: Link | Option, url: str = "") -> bool:
         if isinstance(node, Link):
-            return node.text in self._visited
+            return node.asin in self._visited
         if url:
             # The original looks for the value in the address, where JSON has escaped some characters.
             return f'"{node.text}"' in url
@@ -275,8 +287,8 @@ def _results_head(page_number: int, total: int, more: bool) -> Part:
 
 
 @lru_cache(maxsize=8192)
-def _result(shop: Shop, number: int) -> Part:
-    return pages.result(shop.card(number), number)
+def _result(shop: Shop, number: int, place: int | None = None) -> Part:
+    return pages.result(shop.card(number), number, place)
 
 
 @lru_cache(maxsize=2048)

@@ -168,6 +168,12 @@ def test_the_expert_wins(catalogue, split):
         assert shop_on(env, info)[1]["success"], task_id
 
 
+def test_the_expert_clicks_numbered_results():
+    env = mini(number_results=True)
+    env.reset(options={"task_id": "train-000000"})
+    assert shop_on(env, {})[1]["success"]
+
+
 def test_the_expert_finds_back_from_where_a_random_player_has_strayed():
     env = WebShopEnv(max_steps=60)
     rng = Rng("stray")

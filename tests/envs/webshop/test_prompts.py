@@ -44,7 +44,7 @@ def test_the_default_prompt_does_not_suggest_the_task_as_a_query():
 
 
 def test_the_compact_prompt_is_the_task_and_the_fields_that_matter():
-    assert content("compact") == f"{TASK}\n> search[red bag]\nPage 1\nNext >\n4821\nbag\n$15.0"
+    assert content("compact") == f"{TASK}\n > search[red bag]\n Page 1\n Next >\n 4821\n bag\n $15.0"
 
 
 def test_a_dialogue_adds_only_the_page():

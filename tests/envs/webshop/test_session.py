@@ -62,6 +62,21 @@ def test_the_button_to_an_empty_page_can_be_hidden():
     assert "next >" not in after("search[mug]", hide_empty_next=True, results_per_page=50).clickables()
 
 
+def test_results_can_be_named_by_their_place():
+    session = after("search[mug]", "click[next >]", number_results=True)
+    assert session.clickables() == ["back to search", "< prev", "next >", *map(str, range(11, 21))]
+    assert " [SEP] 11 [SEP] Mug 10 [SEP] $9.5 [SEP] 12 [SEP] " in session.text()
+    assert session.link_name(12) == "13"
+    assert not session.act("click[b000000012]")
+    assert session.act("click[13]")
+    assert session.product == MUGS[12]
+    assert session.visited == ("B000000012",)
+    assert session.url() == "http://127.0.0.1:3000/item_page/s/B000000012/mug/2/{}"
+    assert session.act("click[< prev]")
+    assert "[clicked button] 13 [clicked button_]" in session.text_rich()
+    assert "/item_page/s/B000000012/" in session.html()
+
+
 def test_a_page_can_have_another_length():
     session = after("search[mug]", "click[next >]", results_per_page=3)
     assert session.clickables()[3:] == ["b000000003", "b000000004", "b000000005"]
