@@ -26,8 +26,8 @@ class WebShopEnv(TextEnv):
     price lower than 80.00 dollars". Search, look at products, choose options, buy one.
 
     ## Observation
-    The page as the original's `text` mode shows it: its visible texts joined by " [SEP] ", byte for byte that
-    of WebShop. The same pages as `obs_mode`
+    The page as the original's `text` mode shows it, byte for byte: its visible texts joined by " [SEP] ".
+    `obs_mode` gives other readings of the same page.
 
     | obs_mode | what it is |
     |---|---|
@@ -39,6 +39,8 @@ class WebShopEnv(TextEnv):
         Instruction: [SEP] find me … [SEP] Back to Search [SEP] Page 1 (Total results: 50) [SEP] Next > …
 
     ## Action
+    One search or click as text.
+
     | action | what it does |
     |---|---|
     | `search[red shoes]` | on any page: the best 50 products for these words, ten a page |
@@ -84,7 +86,8 @@ class WebShopEnv(TextEnv):
 
     ## Arguments
     - `dataset`: "generated" (default, nothing to download) or "original": the benchmark's product files, from
-      `data_dir`, else the folder in `ARL_WEBSHOP_DATA`; see `arl-gym data import webshop`.
+      `data_dir`, else the folder in `ARL_WEBSHOP_DATA`; see `arl-gym data import webshop`. An exported
+      catalogue that is read so is still called "generated" in the infos.
     - `split`: "train", "val", "test" or "test_ood"; of the original data "train", "eval" (or "val") and
       "test".
     - `num_products`: of a generated catalogue (5,000), or the first so many of the original's file (all).
@@ -111,7 +114,16 @@ class WebShopEnv(TextEnv):
     other split asks for. The original data is read where you have it; none is shipped.
 
     ## Baselines
-    To be measured.
+    On the 358 test tasks of the default catalogue (success with its 95% interval, mean score):
+
+    | policy | success | score |
+    |---|---|---|
+    | search for the instruction, then click at random | 2.2 % [1.1, 4.3] | 0.27 |
+    | search for the instruction, buy the first result as it is | 17.3 % [13.8, 21.6] | 0.70 |
+    | the expert, which knows the product; 3.8 actions | 100 % [98.9, 100] | 1.00 |
+
+    The other splits are alike. Nothing is known yet of trained agents; what papers report is of the original
+    data.
 
     ## Version history
     - v0: first release.
@@ -164,6 +176,7 @@ class WebShopEnv(TextEnv):
             )
         self.split = self._tasks.split_name(split)
         self.shop = self._tasks.store
+        self.dataset = self.shop.dataset  # exported catalogues stay generated: they are not the benchmark
         self._session = Session(
             self.shop,
             results_per_page=results_per_page,

@@ -50,7 +50,7 @@ def _make(folder: Path, family: Generator, arguments: Mapping[str, int | str]) -
     return write_store(
         folder,
         generated_content(family, num_products),
-        dataset=f"webshop-{arguments['catalogue']}-{num_products}",
+        dataset="generated",
         arguments=arguments,
         tagger="generated",
         expected=num_products,

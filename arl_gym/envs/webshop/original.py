@@ -159,7 +159,7 @@ def original_store(
 
 
 def _make(folder: Path, files: Files, arguments: dict[str, Any]) -> Store:
-    _, num_products, goals, nouns = arguments["chosen"]
+    _, num_products, _, nouns = arguments["chosen"]
     tagger = load_tagger(nouns)
     listed = read_listed(files.attributes)
     source = synthetic_goals(listed) if files.human is None else human_goals(read_written(files.human))
@@ -176,11 +176,10 @@ def _make(folder: Path, files: Files, arguments: dict[str, Any]) -> Store:
     if files.human is not None:
         listed.clear()  # of all products a gigabyte, which human goals need no more
     counts = progress.counts()
-    kind = "exported" if progress.n_generated else "original"
     store = write_store(
         folder,
         _content(reader, source, counts),
-        dataset=f"webshop-{kind}-{num_products or 'all'}-{goals}",
+        dataset="generated" if progress.n_generated else "original",
         arguments=arguments,
         tagger=tagger.name,
         expected=progress.n_rows,

@@ -110,7 +110,7 @@ class Store:
 
     @property
     def dataset(self) -> str:
-        """The name of the data."""
+        """What the data is: "generated" or "original"."""
         return self.info.dataset
 
     @property

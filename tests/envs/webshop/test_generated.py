@@ -22,7 +22,7 @@ def test_the_last_family_is_cut_with_its_goals():
     assert len(shop) == 5
     assert [goal.asin for goal in shop.goals] == ["B000000000", "B000000002", "B000000003"]
     assert {name: list(numbers) for name, numbers in shop.splits.items()} == {"train": [0, 1], "val": [2]}
-    assert shop.dataset == "webshop-mugs-5"
+    assert shop.dataset == "generated"
 
 
 def test_a_larger_shop_begins_like_a_smaller_one():

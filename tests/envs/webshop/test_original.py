@@ -223,7 +223,7 @@ def test_a_file_without_products_is_an_error(tmp_path):
 def test_the_first_products_are_those_of_the_whole_file(tmp_path):
     shop = load(write_files(tmp_path / "data", RECORDS), 4)
     assert [shop.product(k).asin for k in range(len(shop))] == ASINS[:4]
-    assert shop.dataset == "webshop-original-4-human"
+    assert shop.dataset == "original"
 
 
 def test_more_products_than_there_are_is_an_error(tmp_path):

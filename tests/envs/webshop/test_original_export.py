@@ -66,7 +66,7 @@ def test_purchases_are_worth_the_same(shop, again):
 
 
 def test_an_exported_shop_is_never_called_the_original(again):
-    assert again.dataset == "webshop-exported-all-human"
+    assert again.dataset == "generated"
     assert again.info.counts["products that are generated"] == 300
 
 
