@@ -41,7 +41,7 @@ def test_a_family_is_the_same_every_time(families):
 def test_the_first_families_are_pinned(families):
     # Another digest means another catalogue: raise VERSION with it.
     rows = [[row.to_row() for row in (*f.products, *f.goals)] for f in families[:60]]
-    assert digest(json.dumps(rows)) == "2ed81f794a5e4a4e"
+    assert digest(json.dumps(rows)) == "1d6a5024a6c150d1"
 
 
 def test_ids_are_unique_and_well_formed():
