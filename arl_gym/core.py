@@ -206,6 +206,16 @@ def is_image(x: Any) -> bool:
     return isinstance(x, np.ndarray) and x.dtype == np.uint8 and x.ndim == 3 and x.shape[2] == 3
 
 
+def check_count(name: str, value: int | None) -> None:
+    """Check that an argument, if it is given, counts at least one.
+
+    Raises:
+        ConfigError: If it does not.
+    """
+    if value is not None and (not isinstance(value, int) or value < 1):
+        raise ConfigError(f"{name} must be a whole number of at least 1, got {value!r}")
+
+
 class NumberedIds(Sequence[str]):
     """The ids `<name>-000007` of numbered tasks, without storing them."""
 
@@ -308,8 +318,7 @@ class TextEnv(gym.Env[Any, Any]):
             raise UnknownNameError(
                 "render_mode", render_mode, self.metadata["render_modes"], type(self).__name__
             )
-        if not isinstance(max_steps, int) or max_steps < 1:
-            raise ConfigError(f"max_steps must be a whole number of at least 1, got {max_steps!r}")
+        check_count("max_steps", max_steps)
         self.dataset, self.split, self.max_steps = dataset, split, max_steps
         self.render_mode = render_mode
         self._stream: Rng | None = None

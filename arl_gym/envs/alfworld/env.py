@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Any, Literal, cast
 
-from arl_gym.core import Outcome, TextEnv, Unicode
+from arl_gym.core import Outcome, TextEnv, Unicode, check_count
 from arl_gym.envs.alfworld.engines import Engine, TextWorldEngine
 from arl_gym.envs.alfworld.games import Games
 from arl_gym.envs.alfworld.generated import GeneratedGames
@@ -156,7 +156,8 @@ class ALFWorldEnv(TextEnv):
         """The kinds of task that are played."""
         self.engine: EngineName = engine
         self._lenient, self._reward = lenient, _REWARDS[reward_mode]
-        self._num_tasks = _at_least_one("num_tasks", num_tasks)
+        check_count("num_tasks", num_tasks)
+        self._num_tasks = num_tasks
         self._games: Games
         if dataset == "generated":
             if data_dir is not None:
@@ -330,9 +331,3 @@ def _checked_types(task_types: Sequence[str] | None) -> tuple[str, ...]:
         if kind not in TASK_TYPES:
             raise UnknownNameError("task_type", kind, TASK_TYPES, "ALFWorldEnv")
     return tuple(kind for kind in TASK_TYPES if kind in task_types)
-
-
-def _at_least_one(name: str, value: int | None) -> int | None:
-    if value is not None and (not isinstance(value, int) or isinstance(value, bool) or value < 1):
-        raise ConfigError(f"{name} must be a whole number of at least 1, got {value!r}")
-    return value

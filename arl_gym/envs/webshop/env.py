@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from arl_gym.core import NumberedIds, Outcome, TextEnv, Unicode
+from arl_gym.core import NumberedIds, Outcome, TextEnv, Unicode, check_count
 from arl_gym.envs.webshop.goal import Goal
 from arl_gym.envs.webshop.oracle import Advice, next_action
 from arl_gym.envs.webshop.session import Session
@@ -164,7 +164,8 @@ class WebShopEnv(TextEnv):
                 raise UnknownNameError(name, value, known, "WebShopEnv")
         only_generated = {"catalogue": catalogue}
         only_original = {"data_dir": data_dir, "goals": goals, "split_mode": split_mode, "nouns": nouns}
-        self._num_tasks = _at_least_one("num_tasks", num_tasks)
+        check_count("num_tasks", num_tasks)
+        self._num_tasks = num_tasks
         self._tasks: Tasks
         if dataset == "generated":
             _refuse(only_original, "original")
@@ -304,12 +305,6 @@ class WebShopEnv(TextEnv):
         if not self._running:
             raise EpisodeOverError("the expert needs a running episode: call reset() first")
         return next_action(self._session, self._goal, self.shop)
-
-
-def _at_least_one(name: str, value: int | None) -> int | None:
-    if value is not None and (not isinstance(value, int) or value < 1):
-        raise ConfigError(f"{name} must be a whole number of at least 1, got {value!r}")
-    return value
 
 
 def _refuse(arguments: Mapping[str, object], dataset: str) -> None:

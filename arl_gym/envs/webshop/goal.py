@@ -1,7 +1,7 @@
 """What the agent is sent to buy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from arl_gym.rng import Rng
@@ -38,40 +38,16 @@ class Goal:
 
     def to_row(self) -> list[Any]:
         """Return the fields as JSON-able values; see `of_row`."""
-        return [
-            self.instruction,
-            self.asin,
-            self.category,
-            self.query,
-            self.title,
-            self.product_category,
-            self.attributes,
-            self.options,
-            self.targets,
-            self.price_upper,
-            self.nouns,
-            self.weight,
-            self.search,
-        ]
+        return [getattr(self, name) for name in _FIELDS]
 
     @classmethod
     def of_row(cls, row: Sequence[Any]) -> "Goal":
         """Return the goal of a row that has been through JSON."""
-        return cls(
-            instruction=row[0],
-            asin=row[1],
-            category=row[2],
-            query=row[3],
-            title=row[4],
-            product_category=row[5],
-            attributes=tuple(row[6]),
-            options=tuple(row[7]),
-            targets=tuple(row[8]),
-            price_upper=row[9],
-            nouns=tuple(row[10]),
-            weight=row[11],
-            search=row[12],
-        )
+        values: list[Any] = [tuple(value) if isinstance(value, list) else value for value in row]
+        return cls(**dict(zip(_FIELDS, values, strict=True)))
+
+
+_FIELDS = tuple(field.name for field in fields(Goal))
 
 
 def with_bound(instruction: str, price: float, rng: Rng) -> tuple[str, float]:

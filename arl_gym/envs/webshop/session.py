@@ -6,13 +6,13 @@ Not an environment: no steps are counted, no goals drawn, and nothing is raised 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
+from arl_gym.core import check_count
 from arl_gym.envs.webshop import pages
 from arl_gym.envs.webshop.goal import Goal
 from arl_gym.envs.webshop.pages import Button, Link, Option, Part
 from arl_gym.envs.webshop.product import Product
 from arl_gym.envs.webshop.reward import Reward, score
 from arl_gym.envs.webshop.shop import Shop
-from arl_gym.errors import ConfigError
 
 
 class Session:
@@ -49,10 +49,7 @@ class Session:
         compat: bool = False,
     ):
         self._shop = shop
-        if not isinstance(results_per_page, int) or results_per_page < 1:
-            raise ConfigError(
-                f"results_per_page must be a whole number of at least 1, got {results_per_page!r}"
-            )
+        check_count("results_per_page", results_per_page)
         self.results_per_page = results_per_page
         self._show_attributes = show_attributes
         self._hide_empty_next = hide_empty_next
