@@ -283,6 +283,9 @@ class WebShopEnv(TextEnv):
             "title_tagger": self.shop.tagger,
         }
 
+    def _ansi(self) -> str:
+        return self._session.text_rich()
+
     # ---- the expert
 
     def expert_action(self) -> str:

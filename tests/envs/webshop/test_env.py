@@ -107,6 +107,13 @@ def test_every_observation_mode_shows_the_same_visit(mode):
     assert first != second
 
 
+def test_it_is_drawn_as_rich_text():
+    env = mini(render_mode="ansi")
+    _, info = env.reset(seed=3)
+    shown = env.render()
+    assert shown == f"WebShop\nInstruction: \n{info['task']}\n[button] Search [button_]\n"
+
+
 @pytest.mark.parametrize("index", [7, np.int64(7)])
 def test_a_task_is_chosen_by_its_number(index):
     env = mini(split="val")
