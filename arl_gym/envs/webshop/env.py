@@ -98,7 +98,7 @@ class WebShopEnv(TextEnv):
       nouns found by "spacy" (extra `nouns`) or by a "heuristic", which scores differently.
     - `results_per_page` (10); `show_attributes` (False): the page of attributes; `hide_empty_next` (False):
       no "Next >" after the last result.
-    - `mark_selected` (False): chosen options are marked in `text`.
+    - `mark_clicked` (False): chosen options and products that were opened are marked in `text`.
     - `number_results` (False): results are named by their place, `click[3]`, instead of their ids.
     - `compat` (False): parse actions and name options with the original's quirks.
     - `max_steps` (15), `reward_mode` ("sparse10", "score"), `render_mode` ("ansi", "rgb_array", "human").
@@ -147,7 +147,7 @@ class WebShopEnv(TextEnv):
         results_per_page: int = 10,
         show_attributes: bool = False,
         hide_empty_next: bool = False,
-        mark_selected: bool = False,
+        mark_clicked: bool = False,
         number_results: bool = False,
         compat: bool = False,
         max_steps: int = 15,
@@ -183,7 +183,7 @@ class WebShopEnv(TextEnv):
             results_per_page=results_per_page,
             show_attributes=show_attributes,
             hide_empty_next=hide_empty_next,
-            mark_selected=mark_selected,
+            mark_clicked=mark_clicked,
             number_results=number_results,
             compat=compat,
         )

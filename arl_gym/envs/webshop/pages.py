@@ -124,8 +124,9 @@ def text(parts: Iterable[Part], chosen: Chosen | None = None) -> str:
 
 
 def _marked(node: Node, shown: str, chosen: Chosen) -> str:
-    mark = isinstance(node, Option) and chosen(node)
-    return shown.strip() + (" (selected)" if mark else "")
+    if isinstance(node, (Link, Option)) and chosen(node):
+        return shown.strip() + (" (selected)" if isinstance(node, Option) else " (visited)")
+    return shown.strip()
 
 
 def text_rich(parts: Iterable[Part], chosen: Chosen) -> str:

@@ -23,7 +23,8 @@ class Session:
         results_per_page: Products on a page of results.
         show_attributes: Whether products have a page with their attributes.
         hide_empty_next: Hide the button "Next >" where no result is left; the original always shows it.
-        mark_selected: Write " (selected)" after selected options in `text`; the original does not show them.
+        mark_clicked: Write " (selected)" after selected options and " (visited)" after products that were
+            opened in `text`; the original shows neither.
         number_results: Name results by their place, from 1, instead of the products' ids.
         compat: Parse actions, name options and mark selected options as the original does, with its defects.
 
@@ -44,7 +45,7 @@ class Session:
         results_per_page: int = 10,
         show_attributes: bool = False,
         hide_empty_next: bool = False,
-        mark_selected: bool = False,
+        mark_clicked: bool = False,
         number_results: bool = False,
         compat: bool = False,
     ):
@@ -53,7 +54,7 @@ class Session:
         self.results_per_page = results_per_page
         self._show_attributes = show_attributes
         self._hide_empty_next = hide_empty_next
-        self._mark_selected = mark_selected
+        self._mark_clicked = mark_clicked
         self._number_results = number_results
         self._compat = compat
 
@@ -223,7 +224,7 @@ class Session:
 
     def text(self) -> str:
         """Return the page as text."""
-        marks = self._mark_selected and self._selected
+        marks = self._mark_clicked and self._visited
         return pages.text(self._content(), self._chosen if marks else None)
 
     def text_rich(self) -> str:

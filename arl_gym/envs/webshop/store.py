@@ -11,6 +11,7 @@ import hashlib
 import json
 import shutil
 import uuid
+from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -125,7 +126,7 @@ class Store:
 
     def search(self, query: str) -> tuple[int, ...]:
         """Return the numbers of the best products for a query, best first, at most 50."""
-        return self._search(query)
+        return tuple(self._search(query))
 
     def number(self, asin: str) -> int | None:
         """Return the number of a product, None if the shop has none of this id."""
@@ -213,8 +214,9 @@ class _Search:
     def _index(self) -> Index:
         return Index(self._folder)
 
-    def __call__(self, query: str) -> tuple[int, ...]:
-        return tuple(self._index.top(query, _HITS))
+    def __call__(self, query: str) -> "array[int]":
+        # Thousands of them are kept: as objects they would take ten times as much.
+        return array("i", self._index.top(query, _HITS))
 
 
 def _integers(path: Path) -> Sequence[int]:

@@ -88,7 +88,7 @@ def test_nonsense_costs_a_step_and_changes_nothing(action):
 
 
 def test_selected_options_are_in_the_info_and_marked_on_request():
-    env = mini(mark_selected=True, max_steps=30)
+    env = mini(mark_clicked=True, max_steps=30)
     env.reset(options={"task_id": "train-000000"})
     while env.expert_action() != "click[buy now]":
         page, *_, info = env.step(env.expert_action())

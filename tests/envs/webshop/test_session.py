@@ -62,6 +62,12 @@ def test_the_button_to_an_empty_page_can_be_hidden():
     assert "next >" not in after("search[mug]", hide_empty_next=True, results_per_page=50).clickables()
 
 
+def test_products_that_were_opened_are_marked_on_request():
+    session = after("search[mug]", "click[b000000001]", "click[< prev]", mark_clicked=True)
+    assert " [SEP] B000000000 [SEP] Mug 0 [SEP] $9.5 [SEP] B000000001 (visited) [SEP] Mug 1" in session.text()
+    assert "visited" not in after("search[mug]", "click[b000000001]", "click[< prev]").text()
+
+
 def test_results_can_be_named_by_their_place():
     session = after("search[mug]", "click[next >]", number_results=True)
     assert session.clickables() == ["back to search", "< prev", "next >", *map(str, range(11, 21))]
@@ -271,9 +277,9 @@ def test_in_compat_options_are_marked_by_the_address_as_in_the_original():
 def test_selected_options_can_be_marked_in_text():
     walk = ("search[a]", "click[b000000001]", "click[blue]")
     plain = after(*walk).text()
-    marked = after(*walk, mark_selected=True)
+    marked = after(*walk, mark_clicked=True)
     assert marked.text() == plain.replace(" blue [SEP] size", " blue (selected) [SEP] size")
-    assert after(*walk[:2], mark_selected=True).text() == plain
+    assert after(*walk[:2], mark_clicked=True).text() == plain
     assert marked.text_rich() == after(*walk).text_rich()
 
 
@@ -325,7 +331,7 @@ NOISE = st.text(max_size=20) | st.lists(st.sampled_from(WORDS), max_size=6).map(
 SETTINGS = st.fixed_dictionaries(
     {
         "compat": st.booleans(),
-        "mark_selected": st.booleans(),
+        "mark_clicked": st.booleans(),
         "show_attributes": st.booleans(),
         "hide_empty_next": st.booleans(),
         "results_per_page": st.sampled_from([1, 10, 60]),
@@ -346,7 +352,7 @@ def seen(session: Session) -> tuple[object, ...]:
     return session.key(), session.text(), session.text_rich(), session.url(), session.html()
 
 
-def check_readings(session: Session, *, compat: bool, mark_selected: bool) -> None:
+def check_readings(session: Session, *, compat: bool, mark_clicked: bool) -> None:
     page = OriginalReader(session.html())
     assert not page.mismatched
     assert session.has_search_bar == ("search_input" in (at.get("id") for _, at in page.elements))
@@ -354,7 +360,7 @@ def check_readings(session: Session, *, compat: bool, mark_selected: bool) -> No
     if session.page != "done":
         at = fields.index("Instruction:")
         assert (at, fields[at + 1]) == (int(session.page == "search"), GOAL.instruction)
-    if not mark_selected:
+    if not mark_clicked:
         assert page.text() == session.text()
     if compat:
         assert page.text_rich(session.url(), session.visited) == session.text_rich()
@@ -367,12 +373,12 @@ def test_any_walk_shows_pages_that_read_alike(choices, noise, chosen):
     session = begin(**chosen)
     for choice in choices:
         assert session.page == "done" or step(session, choice) or chosen["compat"]
-        check_readings(session, compat=chosen["compat"], mark_selected=chosen["mark_selected"])
+        check_readings(session, compat=chosen["compat"], mark_clicked=chosen["mark_clicked"])
         if session.page == "done":
             break
     before = seen(session)
     assert session.act(noise) or seen(session) == before
-    check_readings(session, compat=chosen["compat"], mark_selected=chosen["mark_selected"])
+    check_readings(session, compat=chosen["compat"], mark_clicked=chosen["mark_clicked"])
 
 
 @given(st.lists(st.integers(0, 99), max_size=15))
