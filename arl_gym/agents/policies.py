@@ -65,10 +65,10 @@ class _Immediate:
     def poll(self) -> list[Reply]:
         """Answer everything that is queued."""
         pending, self._pending = self._pending, []
-        return [self._reply(request) for request in pending]
+        return [self._reply(request, self.respond(request)) for request in pending]
 
-    def _reply(self, request: Request) -> Reply:
-        response = self.respond(request)
+    @staticmethod
+    def _reply(request: Request, response: str) -> Reply:
         return Reply(key=request.key, response=response, finish="stop" if response else "empty")
 
     @abstractmethod
@@ -111,24 +111,11 @@ class ScriptedPolicy(_Immediate):
 
 
 class ExpertPolicy(_Immediate):
-    """Follows the env's own expert; the envs must be made with `expert=True`.
+    """Follows the env's own expert; the envs must be made with `expert=True`."""
 
-    Args:
-        respond: Puts the expert's thought and action in the env's format.
-        stray: Chance of a random admissible action instead, whose reply has `finish` "stray": it leads to
-            where an agent goes wrong, and the expert shows how to go on from there.
-    """
-
-    def __init__(self, respond: Respond, *, stray: float = 0.0):
+    def __init__(self, respond: Respond):
         super().__init__()
-        self._respond, self._stray = respond, stray
-
-    def _reply(self, request: Request) -> Reply:
-        rng = Rng("stray", request.stream)
-        actions = request.info.get("admissible_actions")
-        if not actions or rng.uniform() >= self._stray:
-            return super()._reply(request)
-        return Reply(key=request.key, response=self._respond("", rng.choice(actions)), finish="stray")
+        self._respond = respond
 
     def respond(self, request: Request) -> str:
         """Return the expert's thought and action in the env's format.

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol
 
 from arl_gym.core import Message
 
-Finish = Literal["stop", "length", "empty", "context_full", "stray"]
+Finish = Literal["stop", "length", "empty", "context_full"]
 """Why a reply ended: by its end token, at the token limit, with no token at all, or before it began because
 the prompt leaves no room."""
 

@@ -67,22 +67,13 @@ def collect(cfg: RunConfig, *, split: str, episodes: int, prefill: str = "") -> 
         ids = task_ids(vec, split)
         rng = Rng("demonstrations", cfg.seed, split)
         tasks = [Episode(task_id=ids[rng.below(len(ids))], group=i) for i in range(episodes)]
-        expert = ExpertPolicy(respond, stray=cfg.clone.stray)
-        played = rollout(vec, expert, tasks, env_id=cfg.env.id, seed=cfg.seed)
+        played = rollout(vec, ExpertPolicy(respond), tasks, env_id=cfg.env.id, seed=cfg.seed)
     finally:
         vec.close()
     kept = [t for t in played if t.success and all(turn.format_valid for turn in t.turns)]
     if not kept:
         raise ConfigError(f"the expert of {cfg.env.id} solved none of {episodes} tasks of split {split!r}")
-    if cfg.clone.stray and any(turn.append for t in kept for turn in t.turns):
-        raise ConfigError("clone.stray needs a prompt for every turn, not a dialogue: set env.window")
-    return [_without_strays(t) for t in kept]
-
-
-def _without_strays(trajectory: Trajectory) -> Trajectory:
-    """Leave out what the expert did not say itself: it is not to be learned."""
-    turns = tuple(turn for turn in trajectory.turns if turn.finish != "stray")
-    return dataclasses.replace(trajectory, turns=turns)
+    return kept
 
 
 def with_prefill(response: str, prefill: str) -> str:

@@ -161,13 +161,6 @@ class CloneConfig:
     """Expert episodes on training tasks; a fixed set."""
     val_episodes: int = 200
     """Expert episodes on validation tasks, for the validation loss."""
-    stray: float = 0.0
-    """Chance that a turn of an expert episode is a random admissible action, which is not learned: what the
-    expert does after it shows how to get back. Needs a windowed prompt.
-
-    References:
-        Noise injection: DART, arXiv:1703.09327.
-    """
     thoughts: bool = True
     """Clone the expert's short thought too; off leaves the thought empty."""
     steps: int = 200

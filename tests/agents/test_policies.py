@@ -81,27 +81,6 @@ def test_the_expert_says_what_the_env_says():
     ]
 
 
-def test_a_straying_expert_says_which_turns_are_not_its_own():
-    policy = ExpertPolicy(PLAIN, stray=0.25)
-    moves = ["left", "right"]
-    policy.submit(
-        [
-            request(key, stream=key, expert_action="up", expert_thought="", admissible_actions=moves)
-            for key in range(400)
-        ]
-    )
-    replies = policy.poll()
-    strays = [reply for reply in replies if reply.finish == "stray"]
-    assert 70 < len(strays) < 130
-    assert {reply.response for reply in strays} == {"left", "right"}
-    assert {reply.response for reply in replies if reply.finish == "stop"} == {"up"}
-
-
-def test_an_expert_does_not_stray_where_it_knows_no_other_action():
-    policy = ExpertPolicy(PLAIN, stray=1.0)
-    assert answers(policy, request(expert_action="up", expert_thought="", admissible_actions=[])) == ["up"]
-
-
 def test_an_env_made_without_expert_is_an_error():
     policy = ExpertPolicy(PLAIN)
     policy.submit([request()])

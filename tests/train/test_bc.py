@@ -51,25 +51,6 @@ def test_demonstrations_are_successful_well_formed_and_the_same_every_time():
     assert len({t.task_id for t in first}) > 10
 
 
-def test_what_a_straying_expert_does_not_say_itself_is_not_learned():
-    cfg = config()
-    straying = dataclasses.replace(cfg, clone=dataclasses.replace(cfg.clone, stray=0.3))
-    plain = collect(cfg, split="train", episodes=20)
-    strayed = collect(straying, split="train", episodes=20)
-    assert all(turn.finish == "stop" for t in strayed for turn in t.turns)
-    seen = [
-        {(t.task_id, str(turn.messages)) for t in played for turn in t.turns} for played in (plain, strayed)
-    ]
-    assert seen[1] - seen[0]  # boards that it does not come to by itself
-
-
-def test_straying_needs_a_prompt_for_every_turn():
-    cfg = config(env={"prompt": "compact", "window": "dialogue", "kwargs": {"text_format": "inner"}})
-    cfg = dataclasses.replace(cfg, clone=dataclasses.replace(cfg.clone, stray=0.3))
-    with pytest.raises(ConfigError, match=r"clone\.stray needs a prompt for every turn"):
-        collect(cfg, split="train", episodes=4)
-
-
 def test_thoughts_are_cloned_unless_switched_off():
     cfg = config()
     cfg = dataclasses.replace(cfg, clone=dataclasses.replace(cfg.clone, thoughts=True))

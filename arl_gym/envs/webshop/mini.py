@@ -39,7 +39,7 @@ _FRAMES = (
     "i want a {kind} that is {a} and {b} , in {options}",
     "i need a {b} and {a} {kind} in {options}",
 )
-_N_COLOURS, _N_GOALS = 3, 3
+_N_COLOURS, _N_GOALS = 5, 3
 _KINDS = WORN + HOUSEHOLD
 _PAIRS = tuple(combinations(QUALITIES, 2))
 # Steps that have no factor in common with what they walk through, so that they reach all of it.
