@@ -67,12 +67,14 @@ def main() -> None:
     rows = [{row["name"]: row for row in r["rows"]} for r in results]
     print("| agent | " + " | ".join(f"seed {s}" for s in args.seeds) + " | mean | training s |")
     print("|---|" + "---|" * (len(args.seeds) + 2))
-    for name in names:
-        kind = "sampled" if name == "random" else "greedy"
+    for name, kind in [(name, kind) for kind in ("greedy", "sampled") for name in names]:
+        if rows[0][name][kind] is None:  # random play is kept as greedy
+            continue
         rates = [r[name][kind]["success_rate"] for r in rows]
         shown = " | ".join(f"{x:.3f}" for x in rates)
         seconds = statistics.fmean(r[name]["seconds"] for r in rows)
-        print(f"| {name} ({kind}) | {shown} | {statistics.fmean(rates):.3f} | {seconds:.0f} |")
+        label = name if name == "random" else f"{name} ({kind})"
+        print(f"| {label} | {shown} | {statistics.fmean(rates):.3f} | {seconds:.0f} |")
     print()
     print("| greedy gain over BC | " + " | ".join(f"seed {s}" for s in args.seeds) + " | mean, paired 95% |")
     print("|---|" + "---|" * (len(args.seeds) + 1))
