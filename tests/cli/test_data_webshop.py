@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from arl_gym.cli import main
+from arl_gym.cli import data_webshop, main
 from arl_gym.envs.webshop import original_check
 from arl_gym.envs.webshop.store_cache import store_folders
 from tests.envs.webshop.originals import record, write_files, written
@@ -23,7 +23,7 @@ def folder(tmp_path):
 def publish(monkeypatch, **counts: int) -> None:
     published = {"items_shuffle.json": {name.replace("_", " "): n for name, n in counts.items()}}
     monkeypatch.setattr(original_check, "PUBLISHED", published)
-    monkeypatch.setattr("arl_gym.cli.data_webshop.PUBLISHED", published)
+    monkeypatch.setattr(data_webshop, "PUBLISHED", published)
 
 
 def test_an_import_says_what_was_found_and_where_it_is(folder, capsys):

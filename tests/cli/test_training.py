@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 
@@ -128,6 +129,8 @@ def test_ctrl_c_ends_a_run_with_one_line_even_without_a_writable_home(tmp_path):
         stderr=subprocess.PIPE,
         text=True,
         env=env,
+        # Tests that run in the background of a script inherit that it is ignored.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
