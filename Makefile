@@ -28,7 +28,7 @@ demo: .venv/.train
 test: .venv/.dev
 	@$(BIN)/python -m pytest $(ARGS)
 
-test-alfworld: BIN = .venv-alfworld/bin
+test-alfworld .venv-alfworld/.ready: BIN = .venv-alfworld/bin
 test-alfworld: .venv-alfworld/.ready
 	@$(BIN)/python -m pytest tests/envs/alfworld/reference $(ARGS)
 
