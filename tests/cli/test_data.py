@@ -1,6 +1,6 @@
 import pytest
 
-from arl_gym.cli import main
+from arl_gym.cli import data, main
 from arl_gym.envs.alfworld import original
 from arl_gym.envs.alfworld.generated import GeneratedGames
 from arl_gym.envs.alfworld.generator import Settings
@@ -18,7 +18,7 @@ def _own_cache(tmp_path, monkeypatch):
 def publish(monkeypatch, **games_per_type: int) -> None:
     published = {split: dict.fromkeys(TASK_TYPES, n) for split, n in games_per_type.items()}
     monkeypatch.setattr(original, "PUBLISHED", published)
-    monkeypatch.setattr("arl_gym.cli.data.PUBLISHED", published)
+    monkeypatch.setattr(data, "PUBLISHED", published)
 
 
 def test_data_that_are_as_published_exit_0(monkeypatch, tmp_path, capsys):
