@@ -61,6 +61,10 @@ class WorkerError(ArlGymError, RuntimeError):
     """A worker process could not be started, or failed outside an episode."""
 
 
+class BrowserError(ArlGymError, RuntimeError):
+    """A browser is missing, does not start, or has failed."""
+
+
 class PolicyError(ArlGymError, RuntimeError):
     """A policy does not keep to the protocol of requests and replies, or cannot answer."""
 

@@ -2,7 +2,7 @@
 
 EXTRAS: dict[str, tuple[str, ...]] = {
     "alfworld": ("alfworld", "textworld"),
-    "browser": ("flask", "selenium", "psutil"),
+    "browser": ("flask", "selenium"),
     "fast": ("numba",),
     "hf": ("torch", "transformers"),
     "math": ("sympy", "math_verify", "pyarrow"),

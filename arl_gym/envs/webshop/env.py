@@ -2,18 +2,28 @@
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import gymnasium as gym
+import numpy as np
+import numpy.typing as npt
 
 from arl_gym.core import NumberedIds, Outcome, TextEnv, Unicode, check_count
 from arl_gym.envs.webshop.goal import Goal
 from arl_gym.envs.webshop.oracle import Advice, next_action
 from arl_gym.envs.webshop.session import Session
 from arl_gym.envs.webshop.tasks import GeneratedTasks, OriginalTasks, Tasks
-from arl_gym.errors import ConfigError, EpisodeOverError, UnknownNameError
+from arl_gym.errors import ConfigError, DependencyMissing, EpisodeOverError, UnknownNameError
 from arl_gym.rng import digest
 
+if TYPE_CHECKING:
+    from arl_gym.envs.webshop.browser_session import BrowserSession
+
 Dataset = Literal["generated", "original"]
-ObsMode = Literal["text", "text_rich", "html", "url"]
+ObsMode = Literal["text", "text_rich", "html", "url", "image", "both"]
+Frontend = Literal["text", "browser"]
+
+_LEAST_PX, _MOST_PX = 200, 4000
 RewardMode = Literal["sparse10", "score"]
 
 
@@ -152,6 +162,10 @@ class WebShopEnv(TextEnv):
         compat: bool = False,
         max_steps: int = 15,
         reward_mode: RewardMode = "sparse10",
+        frontend: Frontend = "text",
+        site_url: str | None = None,
+        screenshot_size: tuple[int, int] = (1280, 800),
+        set_of_marks: bool = False,
         render_mode: str | None = None,
     ):
         super().__init__(dataset=dataset, split=split, max_steps=max_steps, render_mode=render_mode)
@@ -159,6 +173,7 @@ class WebShopEnv(TextEnv):
             ("dataset", dataset, ("generated", "original")),
             ("obs_mode", obs_mode, get_args(ObsMode)),
             ("reward_mode", reward_mode, get_args(RewardMode)),
+            ("frontend", frontend, get_args(Frontend)),
         ):
             if value not in known:
                 raise UnknownNameError(name, value, known, "WebShopEnv")
@@ -178,20 +193,45 @@ class WebShopEnv(TextEnv):
         self.split = self._tasks.split_name(split)
         self.shop = self._tasks.store
         self.dataset = self.shop.dataset  # exported catalogues stay generated: they are not the benchmark
-        self._session = Session(
-            self.shop,
-            results_per_page=results_per_page,
-            show_attributes=show_attributes,
-            hide_empty_next=hide_empty_next,
-            mark_clicked=mark_clicked,
-            number_results=number_results,
-            compat=compat,
-        )
-        self._look: Callable[[], str] = getattr(self._session, obs_mode)
+        options: dict[str, Any] = {
+            "results_per_page": results_per_page,
+            "show_attributes": show_attributes,
+            "hide_empty_next": hide_empty_next,
+            "mark_clicked": mark_clicked,
+            "number_results": number_results,
+            "compat": compat,
+        }
+        self._browser: BrowserSession | None = None
+        if frontend == "browser":
+            self._browser = _browser_session(
+                self._tasks,
+                size=_size(screenshot_size),
+                pictures=obs_mode in ("image", "both") or render_mode == "rgb_array",
+                marks=set_of_marks,
+                site_url=site_url,
+                options=options,
+            )
+        elif site_url is not None or set_of_marks or obs_mode in ("image", "both"):
+            raise ConfigError(
+                'site_url, set_of_marks and obs_mode "image" and "both" go with frontend="browser", '
+                f"got site_url={site_url!r}, set_of_marks={set_of_marks}, obs_mode={obs_mode!r}"
+            )
+        self._session = self._browser or Session(self.shop, **options)
+        self._look = self._looking(obs_mode)
         self._graded = reward_mode == "score"
         self._ids: dict[str, NumberedIds] = {}
-        self.observation_space, self.action_space = Unicode(), Unicode()
+        self.action_space = Unicode()
+        self.observation_space = _space(obs_mode, screenshot_size)
         self.task_ids()  # a data set without tasks should say so now, not at the first reset
+
+    def _looking(self, obs_mode: ObsMode) -> Callable[[], Any]:
+        session, browser = self._session, self._browser
+        if browser is None or obs_mode not in ("image", "both"):
+            look: Callable[[], Any] = getattr(session, obs_mode)
+            return look
+        if obs_mode == "image":
+            return browser.screenshot
+        return lambda: {"text": session.text(), "image": browser.screenshot()}
 
     # ---- tasks
 
@@ -247,7 +287,7 @@ class WebShopEnv(TextEnv):
 
     # ---- what is seen
 
-    def _observation(self) -> str:
+    def _observation(self) -> Any:
         return self._look()
 
     def _task(self) -> str:
@@ -269,9 +309,10 @@ class WebShopEnv(TextEnv):
 
     def _admissible(self) -> list[str]:
         session = self._session
+        scrolls = [] if self._browser is None else self._browser.scrolls()
         if session.has_search_bar:
-            return [f"search[{self._goal.instruction}]"]
-        return [f"click[{name}]" for name in session.clickables()]
+            return [f"search[{self._goal.instruction}]", *scrolls]
+        return [*(f"click[{name}]" for name in session.clickables()), *scrolls]
 
     def _extra_info(self) -> dict[str, Any]:
         session = self._session
@@ -285,6 +326,16 @@ class WebShopEnv(TextEnv):
 
     def _ansi(self) -> str:
         return self._session.text_rich()
+
+    def _rgb(self) -> npt.NDArray[np.uint8]:
+        return super()._rgb() if self._browser is None else self._browser.screenshot()
+
+    def close(self) -> None:
+        """End the browser and the site; a second call does nothing."""
+        self._running = False
+        if self._browser is not None:
+            self._browser.close()
+        super().close()
 
     # ---- the expert
 
@@ -314,3 +365,35 @@ def _refuse(arguments: Mapping[str, object], dataset: str) -> None:
     for name, value in arguments.items():
         if value is not None:
             raise ConfigError(f"{name} goes with dataset={dataset!r}, got {name}={value!r}")
+
+
+def _size(size: Sequence[int]) -> tuple[int, int]:
+    if len(size) != 2 or not all(isinstance(n, int) and _LEAST_PX <= n <= _MOST_PX for n in size):
+        raise ConfigError(
+            f"screenshot_size must be width and height of {_LEAST_PX} to {_MOST_PX} pixels, got {size!r}"
+        )
+    return size[0], size[1]
+
+
+def _space(obs_mode: ObsMode, size: Sequence[int]) -> gym.Space[Any]:
+    image = gym.spaces.Box(0, 255, (size[1], size[0], 3), np.uint8)
+    if obs_mode == "both":
+        return gym.spaces.Dict({"text": Unicode(), "image": image})
+    return image if obs_mode == "image" else Unicode()
+
+
+def _browser_session(
+    tasks: Tasks,
+    *,
+    size: tuple[int, int],
+    pictures: bool,
+    marks: bool,
+    site_url: str | None,
+    options: Mapping[str, Any],
+) -> "BrowserSession":
+    try:
+        from arl_gym.envs.webshop.browser_session import BrowserSession, Window
+    except ModuleNotFoundError as err:
+        raise DependencyMissing('WebShop(frontend="browser")', "browser") from err
+    window = Window(size=size, pictures=pictures, marks=marks)
+    return BrowserSession(tasks, window=window, site_url=site_url, **options)

@@ -170,16 +170,16 @@ class Place:
         fields = (self.session_id, self.asin, words, str(self.page_number), options)
         return _path(page, *(quote(field, safe="") for field in fields))
 
-    def after(self, node: Button | Link | Option) -> str:
-        """Return the path that a button, a link or an option leads to."""
+    def after(self, node: Button | Link | Option) -> tuple[str, "Place"]:
+        """Return the page that a button, a link or an option leads to, and where that is."""
         if isinstance(node, Link):
-            return replace(self, asin=node.asin, options={}).path("item")
+            return "item", replace(self, asin=node.asin, options={})
         if isinstance(node, Option):
-            return replace(self, options={**self.options, node.group: node.text}).path("item")
+            return "item", replace(self, options={**self.options, node.group: node.text})
         step = {"next": 1, "prev": -1}.get(node.to)
         if step is not None:
-            return replace(self, page_number=self.page_number + step).path("results")
-        return self.path(node.to)
+            return "results", replace(self, page_number=self.page_number + step)
+        return node.to, self
 
 
 def _path(page: str, session_id: str, asin: str, words: str, number: str, options: str) -> str:
@@ -216,7 +216,8 @@ def _element(node: Node, i: int, place: Place, chosen: Chosen) -> str:
     shown = _escape(node.text)
     if isinstance(node, Text):
         return f"<{node.tag}>{shown}</{node.tag}>\n" if node.tag else shown
-    to = _escape(place.after(node))
+    page, there = place.after(node)
+    to = _escape(there.path(page))
     if isinstance(node, Link):
         return f'<h4><a class="product-link" href="{to}">{shown}</a></h4>\n'
     if isinstance(node, Button):

@@ -1,6 +1,7 @@
 """One shopper's way through the shop: which page is open, what is selected, what an action changes.
 
 Not an environment: no steps are counted, no goals drawn, and nothing is raised on what an agent says.
+Pages are reached by actions (`act`), or by their address as links of a site lead to them (`go`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,9 @@ from arl_gym.envs.webshop.pages import Button, Link, Option, Part
 from arl_gym.envs.webshop.product import Product
 from arl_gym.envs.webshop.reward import Reward, score
 from arl_gym.envs.webshop.shop import Shop
+
+MAX_QUERY = 2000
+"""Characters of a query that are read; the longest instruction of the original has 898."""
 
 
 class Session:
@@ -101,12 +105,13 @@ class Session:
 
     def clickables(self) -> list[str]:
         """Return what can be clicked: buttons and links in page order, in lower case, then options."""
-        return list(self._clickable())
+        return list(self.clickable())
 
-    def _clickable(self) -> dict[str, Button | Link | Option]:
+    def clickable(self) -> Mapping[str, Button | Link | Option]:
+        """Return what can be clicked, by the words that do it; see `clickables`."""
         if self._clicks is None:
             self._clicks = {}
-            for part in self._content():
+            for part in self.content():
                 self._clicks |= part.clicks
         return self._clicks
 
@@ -118,7 +123,7 @@ class Session:
 
     def option_name(self, group: str, value: str) -> str:
         """Return what is clicked on the page of a product to select a value of a group."""
-        options = (option for part in self._content() for option in part.options)
+        options = (option for part in self.content() for option in part.options)
         return next(option.click for option in options if (option.group, option.text) == (group, value))
 
     def act(self, action: str) -> bool:
@@ -132,9 +137,58 @@ class Session:
             return True
         return name == "click" and argument != "search" and self._click(argument)
 
+    def go(
+        self,
+        page: str,
+        *,
+        keywords: str = "",
+        page_number: int = 1,
+        asin: str = "",
+        options: Mapping[str, str] | None = None,
+    ) -> bool:
+        """Open a page by its address; return False, and change nothing, if clicks could not lead there.
+
+        Args:
+            page: "search", "results", "item" or one of `pages.SUB_PAGES`.
+            keywords: What was searched for, on all pages but the first.
+            page_number: Of the results, from 1.
+            asin: The product, which is on this page of the results.
+            options: Its selected options, by group.
+        """
+        if self.page == "done":
+            return False
+        if page == "search":
+            self._back_to_search()
+            return True
+        keywords = keywords.lower()[:MAX_QUERY]
+        results = self.results if keywords == self.keywords else tuple(self._shop.search(keywords))
+        if not keywords or page_number < 1:
+            return False
+        if page == "results":
+            self.keywords, self.results = keywords, results
+            self._show_results(page_number)
+            return True
+        number = self._shop.number(asin)
+        start = (page_number - 1) * self.results_per_page
+        if number is None or number not in results[start : start + self.results_per_page]:
+            return False
+        product, item = self._view(number)
+        if not self._has_page(item, page) or not _has_options(product, options or {}):
+            return False
+        self.keywords, self.results, self.page_number = keywords, results, page_number
+        self.product, self._item, self._selected = product, item, dict(options or {})
+        self._visited[asin] = None
+        self._open(page)
+        return True
+
+    @staticmethod
+    def _has_page(item: Part, page: str) -> bool:
+        leads_to = {node.to for node in item.nodes if isinstance(node, Button)}
+        return page == "item" or (page in pages.SUB_PAGES and page in leads_to)
+
     def _search(self, keywords: str) -> None:
-        self.results = tuple(self._shop.search(keywords))
-        self.keywords = keywords
+        self.keywords = keywords[:MAX_QUERY]
+        self.results = tuple(self._shop.search(self.keywords))
         self._show_results(1)
 
     def _show_results(self, page_number: int) -> None:
@@ -143,17 +197,20 @@ class Session:
         self._open("results")
 
     def _click(self, argument: str) -> bool:
-        node = self._clickable().get(argument) or self._ambiguous(argument)
+        node = self.clickable().get(argument) or self._ambiguous(argument)
+        if node is None:
+            return False
+        self._follow(node)
+        return True
+
+    def _follow(self, node: Button | Link | Option) -> None:
         match node:
-            case None:
-                return False
             case Option():
                 self._selected[node.group] = node.text
             case Link():
                 self._visit(node)
             case Button():
                 self._press(node.to)
-        return True
 
     def _ambiguous(self, value: str) -> Option | None:
         """Return the last option of a value that more than one group has: the bare value selects that."""
@@ -162,11 +219,12 @@ class Session:
         return next((option for option in reversed(self._item.options) if option.text == value), None)
 
     def _visit(self, link: Link) -> None:
-        self.product, self._item = _view(
-            self._shop, link.number, show_attributes=self._show_attributes, compat=self._compat
-        )
+        self.product, self._item = self._view(link.number)
         self._visited[link.asin] = None
         self._open("item")
+
+    def _view(self, number: int) -> tuple[Product, Part]:
+        return _view(self._shop, number, show_attributes=self._show_attributes, compat=self._compat)
 
     def _press(self, to: str) -> None:
         match to:
@@ -179,16 +237,18 @@ class Session:
             case "results":
                 self._show_results(self.page_number)
             case "done":
-                self._buy()
+                self.buy()
             case _:
                 self._open(to)
 
-    def _buy(self) -> None:
+    def buy(self) -> None:
+        """Buy the product that is open, which ends the visit."""
         assert self.product is not None
         self.reward = score(self.product, self._selected.values(), self.goal)
         self._open("done")
 
-    def _content(self) -> Sequence[Part]:
+    def content(self) -> Sequence[Part]:
+        """Return the parts of the page."""
         if self._parts is None:
             self._parts = self._render()
         return self._parts
@@ -225,22 +285,29 @@ class Session:
     def text(self) -> str:
         """Return the page as text."""
         marks = self._mark_clicked and self._visited
-        return pages.text(self._content(), self._chosen if marks else None)
+        return pages.text(self.content(), self.chosen if marks else None)
 
     def text_rich(self) -> str:
         """Return the page as text with buttons marked, those that were clicked too."""
-        url = self.url() if self._compat else ""
-        return pages.text_rich(self._content(), lambda node: self._chosen(node, url))
+        return pages.text_rich(self.content(), self._chosen_as_original if self._compat else self.chosen)
+
+    def _chosen_as_original(self, node: Link | Option) -> bool:
+        if isinstance(node, Link):
+            return self.chosen(node)
+        # The original looks for the value in the address, where JSON has escaped some characters.
+        return f'"{node.text}"' in self.place.url(self.page)
 
     def html(self) -> str:
         """Return the page as an HTML document."""
-        return pages.html(self._content(), self._place(), self._chosen)
+        return pages.html(self.content(), self.place, self.chosen)
 
     def url(self) -> str:
         """Return the address of the page."""
-        return self._place().url(self.page)
+        return self.place.url(self.page)
 
-    def _place(self) -> pages.Place:
+    @property
+    def place(self) -> pages.Place:
+        """Where the session is."""
         return pages.Place(
             session_id=self._id,
             keywords=self.keywords,
@@ -249,12 +316,10 @@ class Session:
             options=self._selected,
         )
 
-    def _chosen(self, node: Link | Option, url: str = "") -> bool:
+    def chosen(self, node: Link | Option) -> bool:
+        """Return whether a link was visited or an option is selected."""
         if isinstance(node, Link):
             return node.asin in self._visited
-        if url:
-            # The original looks for the value in the address, where JSON has escaped some characters.
-            return f'"{node.text}"' in url
         return self._selected.get(node.group) == node.text
 
     def key(self) -> tuple[object, ...]:
@@ -277,6 +342,11 @@ def _parse_as_original(action: str) -> tuple[str, str]:
     end = line.rfind("]")
     start = line.rfind("[", 1, max(end - 1, 1))
     return (line[:start], line[start + 1 : end]) if start > 0 else ("", "")
+
+
+def _has_options(product: Product, selected: Mapping[str, str]) -> bool:
+    values = dict(product.options)
+    return all(value in values.get(group, ()) for group, value in selected.items())
 
 
 @lru_cache(maxsize=256)

@@ -1,6 +1,7 @@
 """The tasks of a shop: ids by split, and the goal of an id."""
 
 import os
+from collections.abc import Sequence
 from typing import Protocol, cast
 
 from arl_gym.core import SPLITS, NumberedIds, TaskIds
@@ -23,6 +24,11 @@ class Tasks(Protocol):
     @property
     def store(self) -> Store:
         """The shop."""
+        ...
+
+    @property
+    def splits(self) -> Sequence[str]:
+        """The splits that have tasks."""
         ...
 
     def split_name(self, split: str) -> str:
@@ -52,6 +58,7 @@ class GeneratedTasks:
     def __init__(self, catalogue: str, num_products: int | None):
         n = _DEFAULT_PRODUCTS if num_products is None else num_products
         self.store = generated_store(catalogue, n)
+        self.splits = [split for split in SPLITS if len(self.store.splits.get(split, ()))]
 
     def split_name(self, split: str) -> str:
         """Return the split, if there is one of this name."""
@@ -96,6 +103,8 @@ class OriginalTasks:
         self.store = original_store(
             os.path.expanduser(folder), num_products, cast(GoalKind, goals), cast(TaggerKind, nouns)
         )
+        n = len(self.store.goals)
+        self.splits = [split for split, (first, _) in SPLIT_MODES[split_mode].items() if first < n]
 
     def split_name(self, split: str) -> str:
         """Return the split's name here; the paper calls "val" "eval"."""

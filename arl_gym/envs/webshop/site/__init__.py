@@ -1,0 +1,1 @@
+"""WebShop as a web site, with product pictures."""

@@ -1,0 +1,142 @@
+"""What the site's templates show: the page of a session, its nodes numbered and sorted into places.
+
+A page is laid out for people, in another order than it is read as text; the numbers keep that order.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from markupsafe import Markup, escape
+
+from arl_gym.envs.webshop.goal import NO_BOUND
+from arl_gym.envs.webshop.pages import Link, Mark, Node, Option, Text
+from arl_gym.envs.webshop.product import Product
+from arl_gym.envs.webshop.reward import has_attribute, option_target, same_words
+from arl_gym.envs.webshop.session import Session
+from arl_gym.envs.webshop.site.address import address, product_fields
+from arl_gym.envs.webshop.site.pictures import swatch
+
+
+class Shown(NamedTuple):
+    """A node as a template shows it."""
+
+    node: Node
+    number: int
+    """Its place in the order in which the page is read as text."""
+    click: str
+    """What is clicked, in lower case; empty where nothing is."""
+    href: str
+    chosen: bool
+    """Whether it is a selected option or a product that was opened."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of node in lower case."""
+        return type(self.node).__name__.lower()
+
+
+def view(session: Session) -> dict[str, Any]:
+    """Return what the template of a session's page needs."""
+    nodes = _shown(session)
+    root = f"/s/{session.place.session_id}"
+    found: dict[str, Any] = {
+        "page": session.page,
+        "query": session.keywords,
+        "search_action": f"{root}/results",
+    }
+    if session.page == "search":
+        return found | dict(zip(("brand", "label", "instruction", "search"), nodes, strict=True))
+    if session.page == "done":
+        return found | _done(list(nodes))
+    found |= {"label": next(nodes), "instruction": next(nodes), "home": next(nodes)}
+    if session.page == "results":
+        return found | _results(nodes, session)
+    product = session.product
+    assert product is not None
+    found |= {
+        "back": next(nodes),
+        "product": product,
+        "picture": picture_address(product.asin, session.selected),
+    }
+    if session.page == "item":
+        return found | _item(nodes, session, product)
+    return found | {"texts": list(nodes)}
+
+
+def picture_address(asin: str, selected: Mapping[str, str] | None = None) -> str:
+    """Return the address of a product's picture."""
+    return "/picture.png?" + urlencode(product_fields(asin, selected or {}))
+
+
+def _picture_of(node: Node) -> str:
+    assert isinstance(node, Link)
+    return picture_address(node.asin)
+
+
+def _results(nodes: Iterator[Shown], session: Session) -> dict[str, Any]:
+    listed = list(nodes)
+    links = [i for i, shown in enumerate(listed) if shown.kind == "link"]
+    head = listed[: links[0]] if links else listed
+    cards = [(*listed[i : i + 3], _picture_of(listed[i].node)) for i in links]
+    return {"title": head[0], "turns": head[1:], "cards": cards}
+
+
+def _item(nodes: Iterator[Shown], session: Session, product: Product) -> dict[str, Any]:
+    groups = [(next(nodes), list(islice(nodes, len(values)))) for _, values in product.options]
+    title, price, rating, *buttons = nodes
+    *pages, buy = buttons
+    return {
+        "groups": [(name, [(value, swatch(value.node.text)) for value in values]) for name, values in groups],
+        "title": title,
+        "price": price,
+        "rating": rating,
+        "pages": pages,
+        "buy": buy,
+        "buy_action": address("buy", session.place),
+    }
+
+
+def _done(nodes: Sequence[Shown]) -> dict[str, Any]:
+    at = next(i for i, shown in enumerate(nodes) if shown.node.text.startswith("Your score"))
+    return {"thanks": nodes[0], "score": nodes[at : at + 2], "rest": [*nodes[1:at], *nodes[at + 2 :]]}
+
+
+class Wish(NamedTuple):
+    """Something a goal asks for, and whether the purchase has it."""
+
+    what: str
+    wanted: str
+    met: bool
+
+
+def wishes(session: Session) -> Sequence[Wish]:
+    """Return what the goal of a purchase asked for."""
+    goal, product = session.goal, session.product
+    assert product is not None
+    chosen = [option_target(value) for value in session.selected.values()]
+    found = [Wish("attribute", wanted, has_attribute(product, wanted)) for wanted in goal.attributes]
+    for name, target in zip(goal.options, goal.targets, strict=True):
+        found.append(Wish("option", name, any(same_words(value, target) for value in chosen)))
+    bound = "any" if goal.price_upper == NO_BOUND else f"at most ${goal.price_upper:.2f}"
+    return [*found, Wish("price", bound, product.price <= goal.price_upper)]
+
+
+def _shown(session: Session) -> Iterator[Shown]:
+    names = {id(node): name for name, node in session.clickable().items()}
+    nodes = (node for part in session.content() for node in part.nodes if not isinstance(node, Mark))
+    for number, node in enumerate(nodes):
+        yield Shown(
+            node=node,
+            number=number,
+            click=names.get(id(node), ""),
+            href="" if isinstance(node, Text) else address(*session.place.after(node)),
+            chosen=isinstance(node, Link | Option) and session.chosen(node),
+        )
+
+
+def exact(text: str) -> Markup:
+    """Return a text as mark-up that a browser reads back unchanged."""
+    # A browser reads a bare carriage return as a new line.
+    return Markup(escape(text).replace("\r", "&#13;"))
