@@ -1,0 +1,1 @@
+"""The shop of WebShop as a real web site."""

@@ -1,0 +1,141 @@
+"""Pictures of the shop's products, drawn on demand: a silhouette of the kind in its colour and pattern.
+
+Nothing is read from files or the network, and equal arguments give equal bytes. They are drawings, no
+photographs: two products of one kind, colour and pattern look the same.
+
+    >>> from tests.envs.webshop.shelf import mug
+    >>> picture(mug(), {"color": "blue"}, size=64).size
+    (64, 64)
+"""
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from PIL import Image
+
+from arl_gym.envs.webshop.product import Product
+from arl_gym.envs.webshop.site.pictures.colours import PLEASANT, Colour, swatch, tones, words_of
+from arl_gym.envs.webshop.site.pictures.kinds import CLOTHES, FURNITURE, SHAPES, TEXTILES, kind_of
+from arl_gym.envs.webshop.site.pictures.patterns import HARD, WOVEN, pattern_of
+from arl_gym.envs.webshop.site.pictures.pen import Pen
+from arl_gym.errors import ConfigError
+from arl_gym.rng import Rng, derive
+
+__all__ = ["picture", "picture_png", "swatch"]
+
+_SIZES = (32, 1024)
+_CACHED = 2048
+_MOST_VALUES = 64
+_COLOUR_OF_PATTERN: dict[str, Colour] = {
+    "camo": (122, 128, 86),
+    "leopard": (214, 168, 104),
+    "zebra": (244, 242, 236),
+    "marble": (240, 240, 242),
+    "wood": (190, 142, 94),
+    "floral": (246, 226, 224),
+}
+"""Of a value such as "leopard print" that names no colour."""
+_BY_CHANCE = ("striped", "checked", "diamonds", "floral", "dotted", "zigzag")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Look:
+    """All that decides a picture."""
+
+    kind: str
+    cloth: Colour
+    accent: Colour | None
+    pattern: str
+    size: int
+
+
+def picture(product: Product, selected: Mapping[str, str] | None = None, *, size: int = 256) -> Image.Image:
+    """Draw a product.
+
+    Its colour is that of the selected options, else of its first value that names one, else of its title,
+    else one that belongs to its id. A second group of colours, as of the legs of a table, gives the second.
+
+    Args:
+        product: The product.
+        selected: Names of groups of options and the chosen values; they need not be the product's.
+        size: Width and height in pixels, 32 to 1024.
+
+    Returns:
+        A new image in mode RGB.
+
+    Raises:
+        ConfigError: If the size is out of range.
+    """
+    return _draw(_look(product, selected or {}, size))
+
+
+def picture_png(product: Product, selected: Mapping[str, str] | None = None, *, size: int = 256) -> bytes:
+    """Return `picture` as a PNG file; the last ones are kept.
+
+    Raises:
+        ConfigError: If the size is out of range.
+    """
+    return _png(_look(product, selected or {}, size))
+
+
+@lru_cache(maxsize=_CACHED)
+def _png(look: _Look) -> bytes:
+    file = io.BytesIO()
+    _draw(look).save(file, "PNG")
+    return file.getvalue()
+
+
+def _draw(look: _Look) -> Image.Image:
+    pen = Pen(look.size, cloth=look.cloth, accent=look.accent, pattern=look.pattern)
+    SHAPES[look.kind](pen)
+    return pen.image()
+
+
+def _look(product: Product, selected: Mapping[str, str], size: int) -> _Look:
+    if not _SIZES[0] <= size <= _SIZES[1]:
+        raise ConfigError(f"size of a picture must be {_SIZES[0]} to {_SIZES[1]} pixels, got {size}")
+    kind = kind_of(product)
+    values = _values(product, selected)
+    colours = [tones(value) or (_COLOUR_OF_PATTERN.get(pattern_of(value) or ""),) for value in values]
+    named = [colour for group in colours for colour in group if colour] or list(tones(product.title))
+    cloth = named[0] if named else PLEASANT[derive("webshop picture", product.asin) % len(PLEASANT)]
+    accent = named[1] if len(named) > 1 else None
+    pattern = _pattern(product, kind, values[0] if values else "", accent)
+    return _Look(kind=kind, cloth=cloth, accent=accent, pattern=pattern, size=size)
+
+
+def _values(product: Product, selected: Mapping[str, str]) -> list[str]:
+    """Return the option values that decide the colours: of the groups of colours two, else of another one."""
+    groups = dict(product.options)
+    chosen = {name: (value, *groups.get(name, ())) for name, value in selected.items()}
+    found = {name: value for name, values in (groups | chosen).items() if (value := _telling(values))}
+    colours = [value for name, value in found.items() if _is_colour(name)]
+    others = sorted((name for name in found if not _is_colour(name)), key=lambda name: "size" in name.lower())
+    return colours[:2] or [found[name] for name in others[:1]]
+
+
+def _is_colour(name: str) -> bool:
+    return "color" in name.lower() or "colour" in name.lower()
+
+
+def _telling(values: Sequence[str]) -> str | None:
+    """Return the first value that names a colour or a pattern."""
+    return next((value for value in values[:_MOST_VALUES] if tones(value) or pattern_of(value)), None)
+
+
+def _pattern(product: Product, kind: str, value: str, accent: Colour | None) -> str:
+    """Return the pattern that the value, the title or an attribute names; some textiles have one by chance."""
+    named = pattern_of(value)
+    if named:
+        return named
+    among = WOVEN if kind in CLOTHES | TEXTILES else HARD if kind in FURNITURE else frozenset()
+    words = " ".join((product.title, *product.attributes[:_MOST_VALUES]))
+    if named := pattern_of(words, among):
+        return named
+    draw = Rng("webshop pattern", product.asin)
+    plain = {"plain", "solid"} & set(words_of(words))
+    if kind in TEXTILES and not plain and (accent or draw.below(2)):
+        return draw.choice(_BY_CHANCE)
+    return "solid"
