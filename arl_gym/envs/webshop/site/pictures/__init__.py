@@ -72,7 +72,7 @@ def picture(product: Product, selected: Mapping[str, str] | None = None, *, size
 
 
 def picture_png(product: Product, selected: Mapping[str, str] | None = None, *, size: int = 256) -> bytes:
-    """Return `picture` as a PNG file; the last ones are kept.
+    """Return `picture` as a PNG file of at most 256 colours; the last ones are kept.
 
     Raises:
         ConfigError: If the size is out of range.
@@ -83,7 +83,8 @@ def picture_png(product: Product, selected: Mapping[str, str] | None = None, *, 
 @lru_cache(maxsize=_CACHED)
 def _png(look: _Look) -> bytes:
     file = io.BytesIO()
-    _draw(look).save(file, "PNG")
+    few = _draw(look).quantize(256, method=Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+    few.save(file, "PNG")
     return file.getvalue()
 
 

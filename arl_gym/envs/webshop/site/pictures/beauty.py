@@ -106,14 +106,16 @@ def _toothbrush(pen: Pen) -> None:
 
 
 def _hair(pen: Pen) -> None:
-    pen.shape("26 16  74 16  80 50  70 90  58 78  50 91  42 78  30 90  20 50", r=12)
-    for text in ("34 22  28 52  34 80", "44 22  42 52  44 76", "56 22  58 52  56 76", "66 22  72 52  66 80"):
-        pen.line(text, pen.detail, 1.1, r=20)
-    pen.line("39 22  36 54", pen.light, 1.2, r=20)
-    pen.line("61 22  64 54", pen.light, 1.2, r=20)
-    pen.box(22, 10, 78, 20, pen.second(darker(pen.cloth, 0.4)), r=3)
+    for text, line in (
+        ("26 18  44 18  48 40  36 60  40 78  32 91  26 74  20 56  30 40", "35 20  40 42  29 60  33 82"),
+        ("74 18  56 18  66 40  56 60  64 76  60 91  76 76  82 56  72 40", "65 20  72 42  68 60  68 78"),
+        ("38 18  62 18  62 38  54 58  58 74  48 92  42 74  40 56  46 38", "50 20  54 40  47 58  50 82"),
+    ):
+        pen.shape(text, r=12)
+        pen.line(line, pen.detail, 1.1, r=20)
+    pen.box(20, 9, 80, 20, pen.second(darker(pen.cloth, 0.45)), r=3)
     for x in (32, 50, 68):
-        pen.line(f"{x - 4} 15  {x + 4} 15", METAL, 2)
+        pen.line(f"{x - 4} 14.5  {x + 4} 14.5", METAL, 2.2)
 
 
 def _wig(pen: Pen) -> None:

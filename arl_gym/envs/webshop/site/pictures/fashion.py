@@ -38,12 +38,18 @@ def _boot(pen: Pen) -> None:
 
 
 def _sandal(pen: Pen) -> None:
-    pen.shape("8 86  9 66  24 62  40 74  92 78  92 86", pen.second(_GUM), r=7)
-    pen.line("13 64  16 44  24 36  32 44  34 67", pen.cloth, 5, r=9)
-    pen.line("16 48  33 48", pen.cloth, 4)
-    pen.line("54 77  64 56  80 64  88 77", pen.cloth, 7, r=12)
-    pen.line("62 77  74 60", pen.detail, 1.4)
-    pen.oval(25, 48, 3, fill=GOLD)
+    pen.line("84 66  88 44  80 36", darker(pen.cloth), 5, r=10)
+    pen.shape(
+        "6 82  8 74  34 78  56 70  90 58  94 82  80 84  78 88  72 88  62 80  36 86  10 87",
+        pen.second(_GUM),
+        r=5,
+    )
+    pen.shape("18 79  28 48  46 44  54 70", r=9)
+    pen.line("30 52  44 74", pen.detail, 1.4)
+    pen.line("24 64  48 58", pen.light, 1.6)
+    pen.line("84 50  70 50  64 66", pen.cloth, 5, r=8)
+    pen.line("80 38  89 40", pen.cloth, 6)
+    pen.oval(71, 51, 3, fill=GOLD)
 
 
 def _heel(pen: Pen) -> None:
@@ -205,8 +211,6 @@ def _robe(pen: Pen) -> None:
 
 
 def _bra(pen: Pen) -> None:
-    for x, y in ((26, 40), (74, 60)):
-        pen.line(f"{x} 14  {y if x > 50 else 40} 14", pen.detail, 0.1)
     pen.line("24 50  28 14", pen.cloth, 3)
     pen.line("76 50  72 14", pen.cloth, 3)
     pen.shape("20 44  34 40  50 56  50 70  34 78  8 66", r=12)

@@ -172,7 +172,9 @@ class Pen:
 
     def _stroke(self, points: Points, fill: Colour, width: float) -> None:
         scaled = [(x * self._unit, y * self._unit) for x, y in points]
-        self._draw.line(scaled, fill=fill, width=max(1, round(width * self._unit)))
+        pixels = max(1, round(width * self._unit))
+        # Without joints, which are slow, only the outer side of a bent thick line has gaps.
+        self._draw.line(scaled, fill=fill, width=pixels, joint="curve" if width > 2 else None)
 
     def _ellipse(self, cx: float, cy: float, rx: float, ry: float, fill: Colour) -> None:
         u = self._unit
