@@ -28,15 +28,6 @@ __all__ = ["picture", "picture_png", "swatch"]
 _SIZES = (32, 1024)
 _CACHED = 2048
 _MOST_VALUES = 64
-_COLOUR_OF_PATTERN: dict[str, Colour] = {
-    "camo": (122, 128, 86),
-    "leopard": (214, 168, 104),
-    "zebra": (244, 242, 236),
-    "marble": (240, 240, 242),
-    "wood": (190, 142, 94),
-    "floral": (246, 226, 224),
-}
-"""Of a value such as "leopard print" that names no colour."""
 _BY_CHANCE = ("striped", "checked", "diamonds", "floral", "dotted", "zigzag")
 
 
@@ -99,8 +90,8 @@ def _look(product: Product, selected: Mapping[str, str], size: int) -> _Look:
         raise ConfigError(f"size of a picture must be {_SIZES[0]} to {_SIZES[1]} pixels, got {size}")
     kind = kind_of(product)
     values = _values(product, selected)
-    colours = [tones(value) or (_COLOUR_OF_PATTERN.get(pattern_of(value) or ""),) for value in values]
-    named = [colour for group in colours for colour in group if colour] or list(tones(product.title))
+    named = [colour for value in values for colour in tones(value)]
+    named = named or list(tones(product.title, weak=False)[:1])
     cloth = named[0] if named else PLEASANT[derive("webshop picture", product.asin) % len(PLEASANT)]
     accent = named[1] if len(named) > 1 else None
     pattern = _pattern(product, kind, values[0] if values else "", accent)
@@ -127,16 +118,15 @@ def _telling(values: Sequence[str]) -> str | None:
 
 
 def _pattern(product: Product, kind: str, value: str, accent: Colour | None) -> str:
-    """Return the pattern that the value, the title or an attribute names; some textiles have one by chance."""
-    named = pattern_of(value)
-    if named:
+    """Return the pattern that the value, title or an attribute names; some textiles have one by chance."""
+    if named := pattern_of(value):
         return named
     among = WOVEN if kind in CLOTHES | TEXTILES else HARD if kind in FURNITURE else frozenset()
-    words = " ".join((product.title, *product.attributes[:_MOST_VALUES]))
-    if named := pattern_of(words, among):
+    texts = (product.title, *product.attributes[:_MOST_VALUES])
+    if named := next(filter(None, (pattern_of(text, among) for text in texts)), None):
         return named
+    plain = any({"plain", "solid"} & set(words_of(text)) for text in texts)
     draw = Rng("webshop pattern", product.asin)
-    plain = {"plain", "solid"} & set(words_of(words))
     if kind in TEXTILES and not plain and (accent or draw.below(2)):
         return draw.choice(_BY_CHANCE)
     return "solid"
