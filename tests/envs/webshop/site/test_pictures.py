@@ -304,9 +304,7 @@ def test_another_process_draws_the_same_bytes():
         "print(picture_png(product).hex(), picture_png(product, {'color': 'black | gum'}).hex())"
     )
     root = Path(__file__).parents[4]
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
-    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
     assert done.stdout.split() == [
         picture_png(product).hex(),
         picture_png(product, {"color": "black | gum"}).hex(),

@@ -36,8 +36,8 @@ f2cb3c, orange ee8434, purple 7c4ba3, pink f09cb6, brown 7c5336, beige ddcbaa, g
 blonde e3c688"""
 # Words that name a colour only where no other does: "natural black" is black.
 _WEAK = """\
-natural e2d2b4, clear dcebf2, transparent dcebf2, crystal dcebf2, apple cf3434, light f2ead8, dark 44474d, \
-original e6cf9f, wood ba8858, wooden ba8858, metal b0b6be, nude dcb69c, steel 8d99a5, stone \
+natural e2d2b4, creme f7edd6, clear dcebf2, transparent dcebf2, crystal dcebf2, apple cf3434, light f2ead8, dark 44474d, \
+wood ba8858, wooden ba8858, metal b0b6be, nude dcb69c, steel 8d99a5, stone \
 b0a99d"""
 _SPECIAL = """\
 navy 25345c, navy blue 25345c, royal blue 2f4fb8, sky blue 86c1ea, baby blue a9d0ee, cobalt 2347a8, \
@@ -65,7 +65,7 @@ cocoa 6a4633, caramel b97a3f, cognac 9c5c30, tan c8a070, camel c09a66, chestnut 
 hazelnut 9c7248, auburn 7c3a28, mahogany 6a3026, walnut 6e4c34, oak c9a06a, pine d8b27c, bamboo dcbc82, \
 teak a5713f, maple cf8c46, cedar a8663f, almond dfc29c, tobacco 7c5a36, sand dcc6a0, taupe a6968a, \
 mushroom b3a494, toffee a86a38, latte bfa083, tortoise 8a5a32, leopard d2a468, cheetah d2a468, \
-tiger dc8c3c, cream f7edd6, creme f7edd6, cafe a98467, ivory f7f2e2, eggshell f2ead8, pearl f0ebe2, \
+tiger dc8c3c, cream f7edd6, cafe a98467, cafe creme dcc7a8, ivory f7f2e2, eggshell f2ead8, pearl f0ebe2, \
 alabaster f2efe8, linen eee4d2, coconut f7f3ea, off white f5f1e6, snow fbfbfd, milk fbf8f0, \
 bone e9dfca, seashell f8e9df, starlight f1ebdd, marble f0eff0, platinum e4e4e0, platinum blonde ede0bf, \
 bleach blonde f0e2b4, ash blonde c8b48e, charcoal 42464c, graphite 4c5158, gunmetal 51575e, \

@@ -34,26 +34,25 @@ def _tea(pen: Pen) -> None:
     pen.shape("82 62  90 62  90 72  82 72", LEAF, r=2, edge=False)
 
 
-def _jar(pen: Pen, fill: Colour | None) -> None:
-    """Draw a jar with a lid and what it holds."""
+def _jar(pen: Pen, fill: Colour) -> None:
+    """Draw a jar of this colour with a lid of the cloth."""
     pen.shape("50 22  32 24  22 34  22 82  30 90  50 90", fill, r=9, mirrored=True)
-    pen.box(27, 10, 73, 25, pen.second(METAL), r=3)
-    pen.line("29 18  71 18", darker(pen.second(METAL), 0.25), 1.2)
+    pen.line("28 34  28 41", lighter(fill, 0.5), 2.4)
+    pen.box(27, 10, 73, 25)
+    pen.line("29 18  71 18", pen.detail, 1.2)
 
 
 def _sauce_jar(pen: Pen) -> None:
-    _jar(pen, None)
-    pen.box(22, 42, 78, 76, CREAM, r=1)
-    pen.oval(50, 60, 12, 10.5, fill=_TOMATO)
-    pen.shape("50 52  40 48  47 46  50 42  53 46  60 48", LEAF, r=1)
-    pen.gleam("27 34  27 39")
+    _jar(pen, (190, 62, 44))
+    pen.box(22, 46, 78, 78, pen.second(CREAM), r=1)
+    pen.oval(50, 63, 12, 10.5, fill=_TOMATO)
+    pen.shape("50 55  40 51  47 49  50 45  53 49  60 51", LEAF, r=1)
 
 
 def _honey(pen: Pen) -> None:
     _jar(pen, (226, 158, 44))
-    pen.box(30, 48, 70, 76, pen.cloth, r=4)
-    pen.shape("50 52  42 57  42 67  50 72  58 67  58 57", pen.second(GOLD), r=1)
-    pen.line("28 36  28 48", (250, 214, 130), 2.4)
+    pen.box(30, 48, 70, 76, pen.second(CREAM), r=4)
+    pen.shape("50 52  42 57  42 67  50 72  58 67  58 57", GOLD, r=1)
 
 
 def _hot_sauce(pen: Pen) -> None:
@@ -66,13 +65,14 @@ def _hot_sauce(pen: Pen) -> None:
 
 
 def _oil(pen: Pen) -> None:
-    pen.box(43, 5, 57, 14, GOLD, r=1)
-    pen.shape("50 13  44 14  44 32  32 44  31 88  50 91", r=8, mirrored=True)
-    pen.box(34, 52, 66, 80, pen.second(CREAM), r=2)
-    pen.line("40 74  60 58", (116, 92, 60), 1.4)
-    pen.shape("44 66  42 60  50 60  50 66", LEAF, r=4)
-    pen.oval(53, 71, 5.4, 4.4, fill=(126, 134, 56))
-    pen.gleam("36 46  36 50")
+    pen.shape("50 13  44 14  44 32  32 44  31 88  50 91", (112, 128, 62), r=8, mirrored=True)
+    pen.line("37 46  36 50", (186, 196, 130), 1.8)
+    pen.box(42, 5, 58, 20, r=2)
+    pen.box(31, 52, 69, 82, r=1)
+    pen.oval(50, 67, 14, 12, fill=pen.second(CREAM))
+    pen.line("42 73  58 60", (116, 92, 60), 1.4)
+    pen.shape("46 68  43 62  51 62  51 67", LEAF, r=4)
+    pen.oval(53, 70, 4.6, 3.8, fill=(126, 134, 56))
 
 
 def _spice(pen: Pen) -> None:
