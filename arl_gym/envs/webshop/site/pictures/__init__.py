@@ -3,8 +3,8 @@
 Nothing is read from files or the network, and equal arguments give equal bytes. They are drawings, no
 photographs: two products of one kind, colour and pattern look the same.
 
-    >>> from tests.envs.webshop.shelf import mug
-    >>> picture(mug(), {"color": "blue"}, size=64).size
+    >>> from arl_gym.envs.webshop.mini import mini_family
+    >>> picture(mini_family(0).products[0], {"color": "blue"}, size=64).size
     (64, 64)
 """
 
@@ -45,8 +45,10 @@ class _Look:
 def picture(product: Product, selected: Mapping[str, str] | None = None, *, size: int = 256) -> Image.Image:
     """Draw a product.
 
-    Its colour is that of the selected options, else of its first value that names one, else of its title,
-    else one that belongs to its id. A second group of colours, as of the legs of a table, gives the second.
+    Of a group of options the selected value counts, else the first one that names a colour or a pattern.
+    Groups with "color" in their name decide, the first the colour and the next, as of the legs of a table,
+    the second colour; without such groups another one does, those of sizes last. Without any, the title
+    names the colour, or it belongs to the product's id.
 
     Args:
         product: The product.

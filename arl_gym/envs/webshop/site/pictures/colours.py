@@ -36,9 +36,8 @@ f2cb3c, orange ee8434, purple 7c4ba3, pink f09cb6, brown 7c5336, beige ddcbaa, g
 blonde e3c688"""
 # Words that name a colour only where no other does: "natural black" is black.
 _WEAK = """\
-natural e2d2b4, creme f7edd6, clear dcebf2, transparent dcebf2, crystal dcebf2, apple cf3434, light f2ead8, dark 44474d, \
-wood ba8858, wooden ba8858, metal b0b6be, nude dcb69c, steel 8d99a5, stone \
-b0a99d"""
+natural e2d2b4, creme f7edd6, clear dcebf2, transparent dcebf2, crystal dcebf2, apple cf3434, light f2ead8, \
+dark 44474d, wood ba8858, wooden ba8858, metal b0b6be, nude dcb69c, steel 8d99a5, stone b0a99d"""
 _SPECIAL = """\
 navy 25345c, navy blue 25345c, royal blue 2f4fb8, sky blue 86c1ea, baby blue a9d0ee, cobalt 2347a8, \
 azure 3f9be0, sapphire 1f4699, indigo 3c3f8c, denim 4a6a94, midnight 1d2746, aqua 58c7c9, teal 23837f, \

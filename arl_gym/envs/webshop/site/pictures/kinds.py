@@ -1,8 +1,9 @@
 """Which silhouette shows a product: by the words of its query, its path of categories or its title.
 
->>> from tests.envs.webshop.shelf import mug
->>> kind_of(mug(query="women's ankle boots"))
-'boot'
+>>> from arl_gym.envs.webshop.mini import mini_family
+>>> product = mini_family(0).products[0]
+>>> kind_of(product) in SHAPES
+True
 """
 
 import re
