@@ -1,0 +1,189 @@
+"""Families that count: integers, points, solutions, arrangements, subsets."""
+
+from itertools import combinations, product
+from math import comb, factorial, isqrt, lcm, prod
+
+from arl_gym.envs.tirmath.problems.families.draws import band, between, distinct
+from arl_gym.envs.tirmath.problems.families.latex import signed_sum
+from arl_gym.envs.tirmath.problems.problem import Problem
+from arl_gym.rng import Rng
+
+
+def inclusion_exclusion(rng: Rng, level: int) -> Problem:
+    """How many integers up to a limit are multiples of some, none or exactly one of a few numbers."""
+    limit = band(rng, level, (20, 100, 1000, 10_000, 50_000, 200_000))
+    divisors = distinct(rng, (2, 3, 3, 4, 4)[level - 1], 2, (12, 15, 20, 25, 30)[level - 1])
+    what, test, weights = rng.choice(
+        (
+            ("at least one", "> 0", (0, 1, 1, 1, 1)),
+            ("none", "== 0", (1, 1, 1, 1, 1)),
+            ("exactly one", "== 1", (0, 1, 2, 3, 4)),
+        )
+    )
+    sign = -1 if what == "none" else 1
+    answer = weights[0] * limit - sum(
+        sign * (-1) ** k * weights[k] * (limit // lcm(*chosen))
+        for k in range(1, len(divisors) + 1)
+        for chosen in combinations(divisors, k)
+    )
+    listed = ", ".join(f"${divisor}$" for divisor in divisors)
+    question = rng.choice(
+        (
+            f"How many positive integers up to ${limit}$ are divisible by {what} of the numbers {listed}?",
+            f"Count the integers $n$ with $1 \\le n \\le {limit}$ "
+            f"such that {what} of {listed} divides $n$ without remainder.",
+            f"Tickets are numbered from $1$ to ${limit}$. "
+            f"On how many of them is the number a multiple of {what} of {listed}?",
+        )
+    )
+    program = f"d = {divisors}\nprint(sum(sum(n % k == 0 for k in d) {test} for n in range(1, {limit} + 1)))"
+    thought = "I go through the integers one by one and count how many of the divisors divide each."
+    return Problem(question=question, answer=str(answer), program=program, thought=thought)
+
+
+def lattice_points(rng: Rng, level: int) -> Problem:
+    """How many points with integer coordinates lie in an ellipse."""
+    limit = band(rng, level, (3, 45, 400, 4000, 30_000, 150_000))
+    a, b = distinct(rng, 2, 1, 12)
+    answer = sum(2 * isqrt((limit - a * x * x) // b) + 1 for x in range(1, isqrt(limit // a) + 1))
+    answer = 2 * answer + 2 * isqrt(limit // b) + 1
+    ellipse = rf"{signed_sum([(a, 'x^2'), (b, 'y^2')])} \le {limit}"
+    question = rng.choice(
+        (
+            f"How many pairs $(x, y)$ of integers satisfy ${ellipse}$?",
+            f"Find the number of points with integer coordinates in the region ${ellipse}$ of the plane.",
+            f"Determine how many lattice points $(x, y)$ fulfil ${ellipse}$, those on the border included.",
+        )
+    )
+    program = (
+        f"from math import isqrt\nr, s = isqrt({limit} // {a}), isqrt({limit} // {b})\n"
+        f"print(sum({a} * x * x + {b} * y * y <= {limit}\n"
+        "          for x in range(-r, r + 1) for y in range(-s, s + 1)))"
+    )
+    thought = "The region fits into a small rectangle, so I test every integer point of that rectangle."
+    return Problem(question=question, answer=str(answer), program=program, thought=thought)
+
+
+def diophantine_count(rng: Rng, level: int) -> Problem:
+    """How many solutions a linear equation has in positive or non-negative integers."""
+    total = band(rng, level, (10, 60, 120, 400, 600, 1500))
+    coefficients = distinct(rng, (2, 3, 3, 4, 4)[level - 1], 2, (11, 15, 25, 25, 40)[level - 1])
+    least, kind = rng.choice(((0, "non-negative"), (1, "positive")))
+    # Solutions in positive integers are those in non-negative ones with one of everything taken away.
+    answer = _ways(total - least * sum(coefficients), coefficients)
+    letters = "xyzw"[: len(coefficients)]
+    equation = f"{signed_sum(zip(coefficients, letters, strict=True))} = {total}"
+    names = ", ".join(letters)
+    question = rng.choice(
+        (
+            f"How many solutions in {kind} integers does the equation ${equation}$ have?",
+            f"Find the number of tuples $({names})$ of {kind} integers with ${equation}$.",
+            f"In how many ways can {kind} integers ${names}$ be chosen such that ${equation}$?",
+        )
+    )
+    program = (
+        f"from functools import lru_cache\nc = {tuple(coefficients)}\n@lru_cache(None)\ndef ways(i, rest):\n"
+        "    if i == len(c) - 1:\n"
+        f"        return int(rest % c[i] == 0 and rest >= {least} * c[i])\n"
+        f"    return sum(ways(i + 1, rest - used) for used in range({least} * c[i], rest + 1, c[i]))\n"
+        f"print(ways(0, {total}))"
+    )
+    thought = "I fix the unknowns one after the other and remember how often each rest can be reached."
+    return Problem(question=question, answer=str(answer), program=program, thought=thought)
+
+
+def _ways(total: int, coefficients: list[int]) -> int:
+    """Return the number of non-negative solutions, from the coefficients of the generating function."""
+    if total < 0:
+        return 0
+    ways = [1] + [0] * total
+    for c in coefficients:
+        for reached in range(c, total + 1):
+            ways[reached] += ways[reached - c]
+    return ways[total]
+
+
+def letter_arrangements(rng: Rng, level: int) -> Problem:
+    """How many arrangements of letters keep equal ones apart: of one letter, from level 3 on of all."""
+    counts = rng.choice(_COUNTS[level - 1])
+    letters = [chr(65 + k) for k in distinct(rng, len(counts), 0, 25)]
+    lone = letters[0]
+    listed = ", ".join(letter for letter, n in zip(letters, counts, strict=True) for _ in range(n))
+    if level < 3:
+        rest = counts[1:]
+        others = factorial(sum(rest)) // prod(map(factorial, rest))
+        answer, condition = others * comb(sum(rest) + 1, counts[0]), f"no two letters {lone} are neighbours"
+        program = (
+            f'from itertools import permutations\nrows = set(permutations("{listed.replace(", ", "")}"))\n'
+            f'print(sum("{lone}{lone}" not in "".join(row) for row in rows))'
+        )
+        thought = "There are few enough arrangements to list them all, drop repeats and test each."
+    else:
+        answer, condition = _apart(counts), "no two equal letters are neighbours"
+        program = (
+            "from functools import lru_cache\n@lru_cache(None)\ndef rows(left, last):\n"
+            "    if not any(left):\n        return 1\n"
+            "    return sum(rows(left[:i] + (n - 1,) + left[i + 1:], i)\n"
+            "               for i, n in enumerate(left) if n and i != last)\n"
+            f'word = "{listed.replace(", ", "")}"\n'
+            "print(rows(tuple(word.count(c) for c in sorted(set(word))), -1))"
+        )
+        thought = "I place letter after letter and remember how many of each are left and which came last."
+    question = rng.choice(
+        (
+            f"In how many different ways can the letters {listed} be written in a row so that {condition}?",
+            f"Count the distinct words that consist of exactly the letters {listed} and in which {condition}.",
+            f"Tiles with the letters {listed} are laid in a line. "
+            f"How many different lines are there in which {condition}?",
+        )
+    )
+    return Problem(question=question, answer=str(answer), program=program, thought=thought)
+
+
+_COUNTS: tuple[tuple[tuple[int, ...], ...], ...] = (
+    ((2, 1, 1), (2, 2, 1), (2, 1, 1, 1), (3, 1, 1, 1)),
+    ((2, 2, 1, 1), (3, 2, 1, 1), (2, 2, 2, 1), (3, 2, 2), (2, 1, 1, 1, 1, 1)),
+    ((2, 2, 2, 1), (3, 2, 2), (2, 2, 2, 2), (3, 2, 2, 1), (3, 3, 2)),
+    ((3, 3, 3), (3, 3, 2, 1), (4, 3, 2), (4, 2, 2, 1), (3, 2, 2, 2), (3, 3, 2, 2)),
+    ((4, 3, 3), (4, 3, 3, 1), (3, 3, 3, 2), (5, 3, 2, 1), (4, 4, 3)),
+)
+"""How often each letter of an arrangement occurs, by level; the first letter is the one to keep apart."""
+
+
+def _apart(counts: tuple[int, ...]) -> int:
+    """Return the arrangements without equal neighbours: every letter is cut into blocks, signs alternate."""
+    total = 0
+    for blocks in product(*(range(1, n + 1) for n in counts)):
+        ways = factorial(sum(blocks))
+        for n, k in zip(counts, blocks, strict=True):
+            ways = ways // factorial(k) * comb(n - 1, k - 1) * (-1) ** (n - k)
+        total += ways
+    return total
+
+
+def subset_sums(rng: Rng, level: int) -> Problem:
+    """How many subsets have a sum with a given remainder."""
+    n = (between(rng, 4, 5), between(rng, 7, 8), between(rng, 10, 12), 14, 16)[level - 1]
+    numbers = distinct(rng, n, 1, (15, 30, 60, 150, 400)[level - 1])
+    modulus = between(rng, 3, (6, 9, 15, 25, 40)[level - 1])
+    wanted = rng.below(modulus)
+    counts = [1] + [0] * (modulus - 1)
+    for number in numbers:
+        counts = [counts[r] + counts[(r - number) % modulus] for r in range(modulus)]
+    listed = r"\{" + ", ".join(map(str, numbers)) + r"\}"
+    question = rng.choice(
+        (
+            f"How many subsets of ${listed}$, the empty set with sum zero included, "
+            f"have an element sum that leaves remainder ${wanted}$ on division by ${modulus}$?",
+            f"Let $S = {listed}$. Count the subsets of $S$ (the empty one too) "
+            f"whose sum is congruent to ${wanted}$ modulo ${modulus}$.",
+            f"Of the coins with values ${listed}$ any number may be taken, also none. How many choices "
+            f"have a total value with remainder ${wanted}$ when divided by ${modulus}$?",
+        )
+    )
+    program = (
+        f"from itertools import combinations\ns = {numbers}\n"
+        f"print(sum(sum(c) % {modulus} == {wanted} for k in range(len(s) + 1) for c in combinations(s, k)))"
+    )
+    thought = "The set is small, so I run through all of its subsets and count the sums that fit."
+    return Problem(question=question, answer=str(counts[wanted]), program=program, thought=thought)
