@@ -36,7 +36,7 @@ N_PER_FAMILY_AND_LEVEL = {"train": 600, "val": 50, "test": 50, "test_ood": 100}
 """The most problems of one family and level: the small ones of level 1 would run out."""
 
 _PATIENCE = 5000
-"""Draws after which a family has no more to give; three times what the worst needs for all of its problems."""
+"""Draws after which a family has no more to give; the worst needs a third for all of its problems."""
 
 
 class GeneratedProblems:
@@ -67,7 +67,7 @@ class GeneratedProblems:
         held_out = [cell for cell in cells if TABLE[cell.name].held_out]
         others = [cell for cell in cells if not TABLE[cell.name].held_out]
         self._cells = {split: held_out if split == "test_ood" else others for split in SPLITS}
-        key = [VERSION, self.families, self.levels]
+        key = [VERSION, [(cell.name, cell.level) for cell in cells]]
         self.content_hash = digest(json.dumps(key))
         """Of the choice and the generator's version, which together determine every problem."""
 
@@ -98,7 +98,7 @@ class GeneratedProblems:
 
 def _chosen(kind: str, names: Sequence[T], known: tuple[T, ...]) -> tuple[T, ...]:
     """Return the chosen names in the order of all of them."""
-    if isinstance(names, str) or not names:
+    if isinstance(names, str) or not isinstance(names, Sequence) or not names:
         raise ConfigError(f"expected a list with at least one {kind}, got {names!r}")
     for name in names:
         if name not in known:

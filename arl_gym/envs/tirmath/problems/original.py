@@ -45,7 +45,8 @@ _COLUMNS = tuple(
 class OriginalProblems:
     """The problems of one file, in its order.
 
-    A warning says how many rows were left out because an earlier one asks the same question.
+    Rows with an empty answer are left out, and so are rows whose question an earlier row asks; a warning says
+    how many. The training set of SimpleRL has both.
 
     Args:
         path: A file that ends with `.jsonl`, `.json` or `.parquet`.
@@ -58,21 +59,21 @@ class OriginalProblems:
     def __init__(self, path: str | Path):
         self.path = Path(path).expanduser()
         first = dict[str, Problem]()
-        n_rows, example = 0, ""
+        unanswered, repeated = list[Problem](), list[Problem]()
         for problem in _problems(self.path):
-            n_rows += 1
-            if first.setdefault(" ".join(problem.question.split()), problem) is not problem:
-                example = example or problem.question
+            if not problem.answer:
+                unanswered.append(problem)
+            elif first.setdefault(" ".join(problem.question.split()), problem) is not problem:
+                repeated.append(problem)
         if not first:
-            raise DataError(f"expected problems in {self.path}, got an empty file")
-        self.n_duplicates = n_rows - len(first)
-        """Rows left out: their question is that of an earlier row."""
-        if self.n_duplicates:
-            warnings.warn(
-                f"{self.path}: left out {self.n_duplicates} of {n_rows} rows whose question an earlier row asks, "
-                f"for example {example:.100}",
-                stacklevel=2,
-            )
+            raise DataError(f"expected problems with answers in {self.path}, got none")
+        self.n_unanswered, self.n_duplicates = len(unanswered), len(repeated)
+        """Rows left out for their answer is empty, and because their question is that of an earlier row."""
+        n_rows = len(first) + len(unanswered) + len(repeated)
+        for left_out, why in ((unanswered, "have an empty answer"), (repeated, "repeat a question")):
+            if left_out:
+                message = f"{self.path}: left out {len(left_out)} of {n_rows} rows, which {why}, for example "
+                warnings.warn(message + repr(left_out[0].question[:100]), stacklevel=2)
         self._problems = tuple(first.values())
         content = [[problem.question, problem.answer] for problem in self._problems]
         self.content_hash = digest(json.dumps(content))
@@ -95,25 +96,28 @@ class OriginalProblems:
 def _problems(path: Path) -> Iterator[Problem]:
     for place, row in read_rows(path, _COLUMNS):
         where = f"{path}, {place}"
+        question = _question(row, where)
+        # A comma in the answer to a question that wants several "separated by commas" groups no thousands.
         yield Problem(
-            question=_question(row, where),
-            answer=_answer(row, where),
+            question=question,
+            answer=_answer(row, where, is_list="comma" in question.lower()),
             family=next((row[name] for name in SUBJECT_FIELDS if isinstance(row.get(name), str)), ""),
             level=_level(row.get("level")),
         )
 
 
 def _first(row: Row, names: tuple[str, ...], what: str, where: str) -> tuple[str, Any]:
-    """Return the first field that is neither missing nor empty, with its name."""
+    """Return the first of the fields that is not empty, with its name; ("", "") if all of them are."""
     for name in names:
         value: Any = row
         for key in name.split("."):
             value = value.get(key) if isinstance(value, dict) else None
-        if value is not None and value != "" and value != []:
+        if value not in (None, "", []) and not (isinstance(value, str) and value.isspace()):
             return name, value
-    raise DataError(
-        f"{where}: expected {what} in one of {', '.join(names)}, got only {', '.join(row) or 'nothing'}"
-    )
+    if not any(name.split(".")[0] in row for name in names):
+        known = ", ".join(names)
+        raise DataError(f"{where}: expected {what} in one of the fields {known}, got {', '.join(row)}")
+    return "", ""
 
 
 def _level(value: object) -> int:
@@ -129,7 +133,7 @@ def _question(row: Row, where: str) -> str:
     name, value = _first(row, QUESTION_FIELDS, "a question", where)
     text = _message(value) if isinstance(value, list) else value
     if not isinstance(text, str) or not text.strip():
-        raise DataError(f"{where}, field {name}: expected a question, got {value!r:.100}")
+        raise DataError(f"{where}: expected a question, got {value!r:.100}")
     return _bare(text) if name in ("prompt", "input") else text.strip()
 
 
@@ -160,15 +164,18 @@ def _bare(text: str) -> str:
 # ---- answers
 
 
-def _answer(row: Row, where: str) -> str:
+def _answer(row: Row, where: str, *, is_list: bool) -> str:
+    """Return the answer, "" if it is empty."""
     name, value = _first(row, ANSWER_FIELDS, "an answer", where)
+    if not name:
+        return ""
     where = f"{where}, field {name}"
     if isinstance(value, list) and len(value) == 1:
         value = value[0]
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise DataError(f"{where}: expected one answer, got {value!r:.100}")
     text = _unwrapped(str(value), must_be_boxed=name == "solution", where=where)
-    text = _plain_number(text)
+    text = text if is_list else _plain_number(text)
     if not text or text in ("nan", "inf", "-inf"):
         raise DataError(f"{where}: expected an answer, got {value!r:.100}")
     if not _is_balanced(text):
@@ -212,7 +219,7 @@ def _is_balanced(text: str) -> bool:
 
 
 def _plain_number(text: str) -> str:
-    """Return a number without thousands commas and without decimals that are zero; other texts as they are."""
+    """Return a number without thousands commas and zero decimals, any other text as it is."""
     if re.fullmatch(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?", text):
         text = text.replace(",", "")
     return re.sub(r"\.0+", "", text) if re.fullmatch(r"[-+]?\d+\.0+", text) else text

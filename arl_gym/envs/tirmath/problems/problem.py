@@ -16,7 +16,7 @@ class Problem:
     answer: str
     r"""Bare LaTeX, as it would stand in `\boxed{}`."""
     program: str = ""
-    """Self-contained Python (sympy allowed) that prints the answer in a form Python prints, within a second."""
+    """Self-contained Python (sympy allowed) that prints the answer as Python prints it, within a second."""
     thought: str = ""
     """What an agent could think before it writes the program: the method, not the answer."""
     family: str = ""

@@ -19,8 +19,8 @@ Rows = Iterator[tuple[str, Row]]
 def read_rows(path: Path, columns: Sequence[str]) -> Rows:
     """Give the rows of a file with their places; its ending says which format it has.
 
-    Text may be UTF-8, UTF-16 or UTF-32, with or without byte order mark. A `.json` file is a list, one object,
-    or one object a line.
+    Text may be UTF-8, UTF-16 or UTF-32, with or without byte order mark. A `.json` file is a list, an object,
+    or an object a line.
 
     Args:
         path: The file.
@@ -95,7 +95,7 @@ def _objects(path: Path, rows: Iterator[tuple[str, Any]]) -> Rows:
 
 def _parquet_rows(path: Path, columns: Sequence[str]) -> Rows:
     try:
-        from pyarrow import ArrowInvalid, parquet
+        from pyarrow import ArrowInvalid, parquet  # type: ignore[import-untyped]
     except ImportError as err:
         raise DependencyMissing(f"reading {path.name}", "math") from err
     number = 0

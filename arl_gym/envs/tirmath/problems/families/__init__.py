@@ -1,7 +1,7 @@
 """The table of families.
 
 A family draws a problem of a level from a stream. Its program holds all that was drawn but the wording, and
-nothing else: two problems are the same if and only if their programs are. Levels of a family never overlap.
+nothing else: two problems are the same if and only if their programs are. Levels of a family do not overlap.
 """
 
 from collections.abc import Callable

@@ -119,7 +119,7 @@ def power_sums(rng: Rng, level: int) -> Problem:
     equation = f"{latex.polynomial(coefficients)} = 0"
     question = rng.choice(
         (
-            f"Let ${names}$ be the complex roots of ${equation}$, repeated as often as they occur. Find ${total}$.",
+            f"Let ${names}$ be the complex roots of ${equation}$, multiple ones repeated. Find ${total}$.",
             f"The equation ${equation}$ has the complex solutions ${names}$, counted with multiplicity. "
             f"Compute ${total}$.",
             f"Given that ${names}$ are all roots (with multiplicity, real or not) of ${equation}$, "
@@ -167,7 +167,10 @@ def polynomial_remainder(rng: Rng, level: int) -> Problem:
             "for which $D$ divides $P - R$.",
         )
     )
-    program = f'from sympy import rem, symbols\nx = symbols("x")\nprint(rem({_python(dividend)}, {_python(divisor)}, x))'
+    program = (
+        f'from sympy import rem, symbols\nx = symbols("x")\n'
+        f"print(rem({_python(dividend)}, {_python(divisor)}, x))"
+    )
     thought = "Polynomial division is mechanical, so I leave the remainder to sympy."
     answer = latex.polynomial(rest[-degree:])
     return Problem(question=question, answer=answer, program=program, thought=thought)
@@ -212,7 +215,7 @@ def _quotient_inequality(rng: Rng, strict: bool) -> Problem:
         f"from sympy import Rational\nzero, pole = Rational({q}, {p}), Rational({s}, {r})\n"
         f'print(f"{bracket[0]}{{zero}}, {{pole}})" if zero < pole else f"({{pole}}, {{zero}}{bracket[1]}")'
     )
-    thought = "The quotient changes its sign where the numerator or the denominator is zero; between them it is negative."
+    thought = "Where a term is zero the quotient changes its sign, and between the two zeros it is negative."
     return Problem(question=_solve(rng, condition), answer=answer, program=program, thought=thought)
 
 

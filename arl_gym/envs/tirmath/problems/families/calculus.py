@@ -40,27 +40,25 @@ def _of_polynomial(rng: Rng, level: int) -> Integral:
     low = between(rng, -3, 3) if level == 1 else between(rng, -9, 9)
     high = low + between(rng, 1, 4 if level == 1 else 9)
     value = sum(
-        Fraction(number, k + 1) * (high ** (k + 1) - low ** (k + 1))
-        for k, number in enumerate(reversed(coefficients))
+        (
+            Fraction(number, k + 1) * (high ** (k + 1) - low ** (k + 1))
+            for k, number in enumerate(reversed(coefficients))
+        ),
+        Fraction(0),
     )
     terms = " + ".join(f"{number}*x**{degree - k}" for k, number in enumerate(coefficients))
     shown = rf"\left({polynomial(coefficients)}\right)"
-    return shown, terms, Fraction(low), Fraction(high), fraction(value + Fraction(0))
+    return shown, terms, Fraction(low), Fraction(high), fraction(value)
 
 
 def _of_root(rng: Rng, level: int) -> Integral:
-    """The integral of p sqrt(q (x - low)): two thirds of p q (length) sqrt(q length), divided by q."""
+    """The integral of p sqrt(q (x - low)) over a length from low on: 2/3 p length sqrt(q length)."""
     p, q, low, length = between(rng, 1, 12), between(rng, 1, 20), between(rng, -12, 12), between(rng, 1, 20)
     root = signed_sum([(q, "x"), (-q * low, "")])
     shown = rf"\sqrt{{{root}}}" if p == 1 else rf"{p}\sqrt{{{root}}}"
     value = root_form(Fraction(0), Fraction(2 * p * length, 3), q, length)
-    return (
-        shown,
-        f"{p} * sqrt({q}*x - {q * low})".replace("- -", "+ "),
-        Fraction(low),
-        Fraction(low + length),
-        value,
-    )
+    expression = f"{p} * sqrt({q}*x - {q * low})".replace("- -", "+ ")
+    return shown, expression, Fraction(low), Fraction(low + length), value
 
 
 def _of_quotient(rng: Rng, level: int) -> Integral:

@@ -15,15 +15,14 @@ def inclusion_exclusion(rng: Rng, level: int) -> Problem:
     divisors = distinct(rng, (2, 3, 3, 4, 4)[level - 1], 2, (12, 15, 20, 25, 30)[level - 1])
     what, test, weights = rng.choice(
         (
-            ("at least one", "> 0", (0, 1, 1, 1, 1)),
-            ("none", "== 0", (1, 1, 1, 1, 1)),
-            ("exactly one", "== 1", (0, 1, 2, 3, 4)),
+            ("at least one", "> 0", (0, 1, -1, 1, -1)),
+            ("none", "== 0", (1, -1, 1, -1, 1)),
+            ("exactly one", "== 1", (0, 1, -2, 3, -4)),
         )
     )
-    sign = -1 if what == "none" else 1
-    answer = weights[0] * limit - sum(
-        sign * (-1) ** k * weights[k] * (limit // lcm(*chosen))
-        for k in range(1, len(divisors) + 1)
+    answer = sum(
+        weights[k] * (limit // lcm(*chosen))
+        for k in range(len(divisors) + 1)
         for chosen in combinations(divisors, k)
     )
     listed = ", ".join(f"${divisor}$" for divisor in divisors)
@@ -132,7 +131,7 @@ def letter_arrangements(rng: Rng, level: int) -> Problem:
     question = rng.choice(
         (
             f"In how many different ways can the letters {listed} be written in a row so that {condition}?",
-            f"Count the distinct words that consist of exactly the letters {listed} and in which {condition}.",
+            f"Count the distinct words made of exactly the letters {listed} in which {condition}.",
             f"Tiles with the letters {listed} are laid in a line. "
             f"How many different lines are there in which {condition}?",
         )
@@ -163,7 +162,7 @@ def _apart(counts: tuple[int, ...]) -> int:
 
 def subset_sums(rng: Rng, level: int) -> Problem:
     """How many subsets have a sum with a given remainder."""
-    n = (between(rng, 4, 5), between(rng, 7, 8), between(rng, 10, 12), 14, 16)[level - 1]
+    n = between(rng, *((4, 5), (7, 8), (10, 12), (13, 14), (15, 16))[level - 1])
     numbers = distinct(rng, n, 1, (15, 30, 60, 150, 400)[level - 1])
     modulus = between(rng, 3, (6, 9, 15, 25, 40)[level - 1])
     wanted = rng.below(modulus)

@@ -36,9 +36,7 @@ def lattice_polygon(rng: Rng, level: int) -> Problem:
         )
     )
     program = _PICK.format(corners=corners, shown=shown)
-    thought = (
-        "The shoelace formula gives the area, greatest common divisors the border, Pick's theorem the inside."
-    )
+    thought = "The shoelace formula gives the area, divisors the border, and Pick's theorem the inside."
     return Problem(question=question, answer=answer, program=program, thought=thought)
 
 
@@ -89,7 +87,7 @@ def triangle_measures(rng: Rng, level: int) -> Problem:
     question = rng.choice(
         (
             f"A triangle has sides of length ${a}$, ${b}$ and ${c}$. Find the exact {what}.",
-            f"What is the {what} of a triangle whose sides measure ${a}$, ${b}$ and ${c}$? Give the exact value.",
+            f"What is the {what} of a triangle with sides ${a}$, ${b}$ and ${c}$? Give the exact value.",
             f"The sides of a triangle are ${a}$, ${b}$ and ${c}$ long. Determine, in simplest radical form, "
             f"the {what} of the triangle.",
         )

@@ -41,10 +41,10 @@ def modular_power(rng: Rng, level: int) -> Problem:
 
 def chinese_remainder(rng: Rng, level: int) -> Problem:
     """Smallest positive number with given remainders by pairwise coprime divisors."""
-    n, top = ((2, 15), (2, 80), (3, 40), (4, 60), (5, 90))[level - 1]
-    moduli = distinct(rng, n, 3 if level != 2 else 16, top)
+    n, low, high = ((2, 3, 15), (2, 16, 80), (3, 3, 40), (4, 3, 60), (5, 3, 90))[level - 1]
+    moduli = distinct(rng, n, low, high)
     while any(gcd(a, b) > 1 for a in moduli for b in moduli if a < b):
-        moduli = distinct(rng, n, 3 if level != 2 else 16, top)
+        moduli = distinct(rng, n, low, high)
     answer = between(rng, 1, prod(moduli) - 1)
     pairs = [(answer % modulus, modulus) for modulus in moduli]
     system = ", ".join(rf"$x \equiv {r} \pmod{{{m}}}$" for r, m in pairs)
@@ -68,8 +68,10 @@ def chinese_remainder(rng: Rng, level: int) -> Problem:
 
 def divisor_sums(rng: Rng, level: int) -> Problem:
     """Number or sum of the divisors of a product of powers, or number of its square divisors."""
-    n, top, most = ((2, 14, 4), (2, 40, 6), (3, 40, 5), (3, 150, 6), (4, 150, 6))[level - 1]
-    bases = distinct(rng, n, 2 if level != 2 else 15, top)
+    n, low, high, most = ((2, 2, 14, 4), (2, 15, 40, 6), (3, 2, 40, 4), (3, 41, 150, 6), (4, 2, 150, 6))[
+        level - 1
+    ]
+    bases = distinct(rng, n, low, high)
     powers = [(base, between(rng, 2, most)) for base in bases]
     exponents = dict[int, int]()
     for base, exponent in powers:
@@ -129,7 +131,7 @@ def digit_sums(rng: Rng, level: int) -> Problem:
 
 
 def _below(limit: int, divisor: int) -> int:
-    """Return how many integers from 0 to limit - 1 have a digit sum that `divisor` divides, by their digits."""
+    """Return how many integers from 0 to limit - 1 have a digit sum that `divisor` divides."""
     digits = [int(digit) for digit in str(limit)]
     tails = [[1] + [0] * (divisor - 1)]  # tails[k][r]: k free digits whose sum leaves remainder r
     for _ in digits:
@@ -156,7 +158,7 @@ def linear_recurrence(rng: Rng, level: int) -> Problem:
             f"A sequence starts with $a_1 = {first}$ and $a_2 = {second}$ and obeys ${rule}$. "
             f"Find the remainder of $a_{{{index}}}$ on division by ${modulus}$.",
             f"Let $a_1 = {first}$, $a_2 = {second}$ and ${rule}$ for all $n \\ge 1$. "
-            f"What is $a_{{{index}}}$ modulo ${modulus}$, as an integer from zero up to the modulus minus one?",
+            f"What is $a_{{{index}}}$ modulo ${modulus}$, as a non-negative integer below the modulus?",
             f"The numbers $a_1 = {first}$, $a_2 = {second}$, … satisfy ${rule}$. "
             f"Determine the remainder when $a_{{{index}}}$ is divided by ${modulus}$.",
         )
@@ -203,7 +205,7 @@ def floor_sum(rng: Rng, level: int) -> Problem:
             rf"Evaluate $\sum_{{k=1}}^{{{n}}} \left\lfloor {term} \right\rfloor$.",
             rf"For each integer $k$ from $1$ to ${n}$ the number ${term}$ is rounded down to an integer. "
             "What do these integers add up to?",
-            rf"Let $S$ be the sum over $k = 1, \dots, {n}$ of the largest integer not above ${term}$. Find $S$.",
+            rf"Let $S$ be the sum over $k = 1, \dots, {n}$ of the largest integer up to ${term}$. Find $S$.",
         )
     )
     program = f"print(sum(({slope} * k + {offset}) // {divisor} for k in range(1, {n} + 1)))"

@@ -74,8 +74,8 @@ def _totals(faces: list[int]) -> list[int]:
     return ways
 
 
-_SQUARES = (1, 3, 5, 7, 9, 12)
-"""Bounds by level of the last square of a walk."""
+_SQUARES = (2, 4, 6, 8, 10, 12)
+"""Bounds by level of the last square of a walk; up to square 2 both ways to fall back are the same."""
 
 
 def _odds(rng: Rng, most: int) -> Fraction:

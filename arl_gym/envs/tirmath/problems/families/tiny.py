@@ -1,4 +1,7 @@
-"""Families for models that know a few hundred words: one wording, spaces between tokens, numbers below 100."""
+"""Families for models that know a few hundred words.
+
+One wording each, spaces between the words, and numbers below 100 in question, program and answer.
+"""
 
 from math import gcd, prod
 
