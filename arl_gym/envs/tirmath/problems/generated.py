@@ -36,7 +36,7 @@ N_PER_FAMILY_AND_LEVEL = {"train": 600, "val": 50, "test": 50, "test_ood": 100}
 """The most problems of one family and level: the small ones of level 1 would run out."""
 
 _PATIENCE = 5000
-"""Draws after which a family has no more to give; the worst needs a third for all of its problems."""
+"""Draws after which a family has no more to give; the worst needs less than half for all its problems."""
 
 
 class GeneratedProblems:

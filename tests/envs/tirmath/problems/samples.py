@@ -3,9 +3,10 @@
 import re
 from fractions import Fraction
 
-from sympy import Expr, Matrix, sympify
+from sympy import Expr, Matrix, sympify  # type: ignore[import-untyped]
 
-from arl_gym.envs.tirmath.problems.generated import TABLE, GeneratedProblems
+from arl_gym.envs.tirmath.problems.families import TABLE
+from arl_gym.envs.tirmath.problems.generated import GeneratedProblems
 from arl_gym.envs.tirmath.problems.problem import Problem
 
 

@@ -32,8 +32,8 @@ def test_points_in_an_ellipse_agree_with_a_grid():
 
 def test_solutions_of_linear_equations_agree_with_loops_and_convolutions():
     for problem in samples("diophantine_count"):
-        left, total = search(r"\$(\d[^$=]*) = (\d+)\$", problem.question)
-        coefficients, total = numbers(left.replace("- ", "-")), int(total)
+        left, right = search(r"\$(\d[^$=]*) = (\d+)\$", problem.question)
+        coefficients, total = numbers(left), int(right)
         least = 0 if "non-negative" in problem.question else 1
         if len(coefficients) < 4:
             *others, last = coefficients
@@ -50,24 +50,17 @@ def test_solutions_of_linear_equations_agree_with_loops_and_convolutions():
         assert int(problem.answer) == expected, problem.question
 
 
-def test_arrangements_agree_with_writing_all_of_them():
-    for problem in samples("letter_arrangements", per_level=4):
-        letters = search(r"letters ([A-Z](?:, [A-Z])+)", problem.question)[0].split(", ")
-        lone = re.search(r"no two letters ([A-Z]) are", problem.question)
-        apart = {lone[1]} if lone else set(letters)
-        assert int(problem.answer) == _rows(Counter(letters), "", apart), problem.question
-
-
-def _rows(left: Counter[str], last: str, apart: set[str]) -> int:
-    if not left.total():
-        return 1
-    total = 0
-    for letter in left:
-        if left[letter] and not (letter == last and letter in apart):
-            left[letter] -= 1
-            total += _rows(left, letter, apart)
-            left[letter] += 1
-    return total
+def test_assignments_agree_with_inclusion_and_exclusion():
+    for problem in samples("assignments"):
+        listed = re.findall(r"[A-H]: ([\d, ]*\d)", problem.question)
+        able = np.zeros((len(listed), len(listed)), dtype=np.int64)
+        for row, jobs in zip(able, listed, strict=True):
+            row[np.array(numbers(jobs)) - 1] = 1
+        # Ryser's formula: the people's choices within a set of jobs, over all sets, with alternating sign.
+        expected = 0
+        for chosen in product((0, 1), repeat=len(listed)):
+            expected += (-1) ** (len(listed) - sum(chosen)) * int(np.prod(able @ np.array(chosen)))
+        assert int(problem.answer) == expected, problem.question
 
 
 def test_subset_sums_agree_with_all_subsets():

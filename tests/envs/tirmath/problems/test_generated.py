@@ -18,7 +18,7 @@ from arl_gym.envs.tirmath.problems.problem import Problem
 from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.rng import digest
 
-DEFAULT_DIGEST = "c4caf724f012092c"
+DEFAULT_DIGEST = "a5d92a713fc0c80d"
 
 
 def everything(problems: GeneratedProblems) -> dict[str, list[Problem]]:

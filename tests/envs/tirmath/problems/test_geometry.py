@@ -3,7 +3,7 @@ from fractions import Fraction
 
 import mpmath  # type: ignore[import-untyped]
 import numpy as np
-from sympy import N
+from sympy import N  # type: ignore[import-untyped]
 
 from tests.envs.tirmath.problems.samples import numbers, rational, samples, value
 

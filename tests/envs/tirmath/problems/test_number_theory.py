@@ -2,7 +2,7 @@ import re
 from math import isqrt, prod
 
 import numpy as np
-from sympy import divisors, totient
+from sympy import divisors, totient  # type: ignore[import-untyped]
 
 from tests.envs.tirmath.problems.samples import numbers, samples, search
 
@@ -43,10 +43,8 @@ def test_divisor_sums_agree_with_the_list_of_divisors():
 def test_counts_by_digit_sum_agree_with_enumeration():
     for problem in samples("digit_sums"):
         low, high, divisor = numbers(problem.question)
-        rest, total = np.arange(low, high + 1), 0
-        while rest.any():
-            total = total + rest % 10
-            rest = rest // 10
+        each = np.arange(low, high + 1)
+        total = np.sum([each // 10**place % 10 for place in range(6)], axis=0)
         assert int(problem.answer) == np.sum(total % divisor == 0), problem.question
 
 
@@ -54,8 +52,8 @@ def test_recurrences_agree_with_the_sequence_or_with_the_powers_of_x():
     for problem in samples("linear_recurrence"):
         text = problem.question
         first, second = (int(search(rf"a_{k} = (\d+)", text)[0]) for k in (1, 2))
-        p, sign, q = search(r"= (\d*)a_\{n\+1\} ([+-]) (\d*)a_n", text)
-        p, q = int(p or 1), int(q or 1) * (-1 if sign == "-" else 1)
+        ahead, sign, behind = search(r"= (\d*)a_\{n\+1\} ([+-]) (\d*)a_n", text)
+        p, q = int(ahead or 1), int(behind or 1) * (-1 if sign == "-" else 1)
         index, modulus = int(search(r"\$?a_\{(\d+)\}\$", text)[0]), numbers(text)[-1]
         if index <= 1000:
             terms = [first, second]

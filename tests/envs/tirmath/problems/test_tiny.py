@@ -1,4 +1,5 @@
 import re
+from collections.abc import Callable
 
 from arl_gym.envs.tirmath.problems.generated import TINY_FAMILIES
 from tests.envs.tirmath.problems.samples import numbers, samples
@@ -9,7 +10,7 @@ def _divisors(n: int) -> set[int]:
 
 
 def test_tiny_answers_agree_with_counting():
-    expected = {
+    expected: dict[str, Callable[..., int]] = {
         "tiny_mod": lambda a, b, m: sum(a for _ in range(b)) % m,
         "tiny_gcd": lambda a, b: max(_divisors(a) & _divisors(b)),
         "tiny_digit_sum": lambda a, b, c: sum(map(int, str(a * b * c))),

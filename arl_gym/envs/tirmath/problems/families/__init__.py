@@ -42,7 +42,7 @@ _TRAINED = (
     counting.inclusion_exclusion,
     counting.lattice_points,
     counting.diophantine_count,
-    counting.letter_arrangements,
+    counting.assignments,
     counting.subset_sums,
     probability.dice_sums,
     probability.expected_steps,

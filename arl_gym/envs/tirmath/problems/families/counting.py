@@ -1,7 +1,7 @@
 """Families that count: integers, points, solutions, arrangements, subsets."""
 
-from itertools import combinations, product
-from math import comb, factorial, isqrt, lcm, prod
+from itertools import combinations
+from math import isqrt, lcm
 
 from arl_gym.envs.tirmath.problems.families.draws import band, between, distinct
 from arl_gym.envs.tirmath.problems.families.latex import signed_sum
@@ -65,11 +65,13 @@ def lattice_points(rng: Rng, level: int) -> Problem:
 
 def diophantine_count(rng: Rng, level: int) -> Problem:
     """How many solutions a linear equation has in positive or non-negative integers."""
-    total = band(rng, level, (10, 60, 120, 400, 600, 1500))
+    total = band(rng, level, (30, 100, 180, 400, 600, 1500))
     coefficients = distinct(rng, (2, 3, 3, 4, 4)[level - 1], 2, (11, 15, 25, 25, 40)[level - 1])
     least, kind = rng.choice(((0, "non-negative"), (1, "positive")))
     # Solutions in positive integers are those in non-negative ones with one of everything taken away.
     answer = _ways(total - least * sum(coefficients), coefficients)
+    if answer == 0:
+        return diophantine_count(rng, level)
     letters = "xyzw"[: len(coefficients)]
     equation = f"{signed_sum(zip(coefficients, letters, strict=True))} = {total}"
     names = ", ".join(letters)
@@ -102,62 +104,38 @@ def _ways(total: int, coefficients: list[int]) -> int:
     return ways[total]
 
 
-def letter_arrangements(rng: Rng, level: int) -> Problem:
-    """How many arrangements of letters keep equal ones apart: of one letter, from level 3 on of all."""
-    counts = rng.choice(_COUNTS[level - 1])
-    letters = [chr(65 + k) for k in distinct(rng, len(counts), 0, 25)]
-    lone = letters[0]
-    listed = ", ".join(letter for letter, n in zip(letters, counts, strict=True) for _ in range(n))
-    if level < 3:
-        rest = counts[1:]
-        others = factorial(sum(rest)) // prod(map(factorial, rest))
-        answer, condition = others * comb(sum(rest) + 1, counts[0]), f"no two letters {lone} are neighbours"
-        program = (
-            f'from itertools import permutations\nrows = set(permutations("{listed.replace(", ", "")}"))\n'
-            f'print(sum("{lone}{lone}" not in "".join(row) for row in rows))'
-        )
-        thought = "There are few enough arrangements to list them all, drop repeats and test each."
-    else:
-        answer, condition = _apart(counts), "no two equal letters are neighbours"
-        program = (
-            "from functools import lru_cache\n@lru_cache(None)\ndef rows(left, last):\n"
-            "    if not any(left):\n        return 1\n"
-            "    return sum(rows(left[:i] + (n - 1,) + left[i + 1:], i)\n"
-            "               for i, n in enumerate(left) if n and i != last)\n"
-            f'word = "{listed.replace(", ", "")}"\n'
-            "print(rows(tuple(word.count(c) for c in sorted(set(word))), -1))"
-        )
-        thought = "I place letter after letter and remember how many of each are left and which came last."
+def assignments(rng: Rng, level: int) -> Problem:
+    """In how many ways people can take one job each, out of those they can do."""
+    n = level + 3
+    able = [distinct(rng, between(rng, 2, n - 1), 1, n) for _ in range(n)]
+    ways = {0: 1}  # how often the people so far fill a set of jobs, a bit each
+    for jobs in able:
+        filled = dict[int, int]()
+        for taken, count in ways.items():
+            for job in jobs:
+                if not taken >> job & 1:
+                    filled[taken | 1 << job] = filled.get(taken | 1 << job, 0) + count
+        ways = filled
+    answer = sum(ways.values())
+    if answer == 0:
+        return assignments(rng, level)
+    listed = "; ".join(f"{chr(65 + k)}: {', '.join(map(str, jobs))}" for k, jobs in enumerate(able))
     question = rng.choice(
         (
-            f"In how many different ways can the letters {listed} be written in a row so that {condition}?",
-            f"Count the distinct words made of exactly the letters {listed} in which {condition}.",
-            f"Tiles with the letters {listed} are laid in a line. "
-            f"How many different lines are there in which {condition}?",
+            "As many jobs as people are to be given out, one each. The people A, B, … can do these jobs: "
+            f"{listed}. In how many ways can all jobs be given to people who can do them?",
+            f"Every guest orders a different dish. The dishes each guest likes have the numbers {listed}. "
+            "How many ways are there to serve each guest a dish they like, every dish once?",
+            f"Count the permutations whose entries at the places A, B, … are among these numbers: {listed}.",
         )
     )
+    program = (
+        f"from itertools import permutations\nable = {able}\n"
+        "orders = permutations(range(1, len(able) + 1))\n"
+        "print(sum(all(job in jobs for job, jobs in zip(order, able)) for order in orders))"
+    )
+    thought = "There are few enough orders of the jobs to try them all and count those that suit everybody."
     return Problem(question=question, answer=str(answer), program=program, thought=thought)
-
-
-_COUNTS: tuple[tuple[tuple[int, ...], ...], ...] = (
-    ((2, 1, 1), (2, 2, 1), (2, 1, 1, 1), (3, 1, 1, 1)),
-    ((2, 2, 1, 1), (3, 2, 1, 1), (2, 2, 2, 1), (3, 2, 2), (2, 1, 1, 1, 1, 1)),
-    ((2, 2, 2, 1), (3, 2, 2), (2, 2, 2, 2), (3, 2, 2, 1), (3, 3, 2)),
-    ((3, 3, 3), (3, 3, 2, 1), (4, 3, 2), (4, 2, 2, 1), (3, 2, 2, 2), (3, 3, 2, 2)),
-    ((4, 3, 3), (4, 3, 3, 1), (3, 3, 3, 2), (5, 3, 2, 1), (4, 4, 3)),
-)
-"""How often each letter of an arrangement occurs, by level; the first letter is the one to keep apart."""
-
-
-def _apart(counts: tuple[int, ...]) -> int:
-    """Return the arrangements without equal neighbours: every letter is cut into blocks, signs alternate."""
-    total = 0
-    for blocks in product(*(range(1, n + 1) for n in counts)):
-        ways = factorial(sum(blocks))
-        for n, k in zip(counts, blocks, strict=True):
-            ways = ways // factorial(k) * comb(n - 1, k - 1) * (-1) ** (n - k)
-        total += ways
-    return total
 
 
 def subset_sums(rng: Rng, level: int) -> Problem:

@@ -68,10 +68,8 @@ def chinese_remainder(rng: Rng, level: int) -> Problem:
 
 def divisor_sums(rng: Rng, level: int) -> Problem:
     """Number or sum of the divisors of a product of powers, or number of its square divisors."""
-    n, low, high, most = ((2, 2, 14, 4), (2, 15, 40, 6), (3, 2, 40, 4), (3, 41, 150, 6), (4, 2, 150, 6))[
-        level - 1
-    ]
-    bases = distinct(rng, n, low, high)
+    n, low, high = ((2, 2, 14), (2, 15, 40), (3, 2, 40), (3, 41, 150), (4, 2, 150))[level - 1]
+    bases, most = distinct(rng, n, low, high), 4 if level == 1 else 6
     powers = [(base, between(rng, 2, most)) for base in bases]
     exponents = dict[int, int]()
     for base, exponent in powers:
@@ -79,14 +77,14 @@ def divisor_sums(rng: Rng, level: int) -> Problem:
             exponents[prime] = exponents.get(prime, 0) + k * exponent
     what, answer, term = rng.choice(
         (
-            ("the number of positive divisors", prod(k + 1 for k in exponents.values()), "k + 1"),
+            ("the number of positive divisors of $N$", prod(k + 1 for k in exponents.values()), "k + 1"),
             (
-                "the sum of all positive divisors",
+                "the sum of all positive divisors of $N$",
                 prod((p ** (k + 1) - 1) // (p - 1) for p, k in exponents.items()),
                 "sum(p ** i for i in range(k + 1))",
             ),
             (
-                "the number of positive divisors that are perfect squares",
+                "the number of positive divisors of $N$ that are perfect squares",
                 prod(k // 2 + 1 for k in exponents.values()),
                 "k // 2 + 1",
             ),
@@ -95,9 +93,9 @@ def divisor_sums(rng: Rng, level: int) -> Problem:
     number = r" \cdot ".join(f"{base}^{exponent}" for base, exponent in powers)
     question = rng.choice(
         (
-            f"Find {what} of $N = {number}$.",
-            f"Let $N = {number}$. Determine {what} of $N$.",
-            f"For the integer $N = {number}$, what is {what} of $N$?",
+            f"Find {what}, where $N = {number}$.",
+            f"Let $N = {number}$. Determine {what}.",
+            f"For the integer $N = {number}$, what is {what}?",
         )
     )
     product = " * ".join(f"{base}**{exponent}" for base, exponent in powers)

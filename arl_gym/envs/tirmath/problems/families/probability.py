@@ -34,8 +34,8 @@ def dice_sums(rng: Rng, level: int) -> Problem:
             f"What is the probability that the total is {what}?",
             f"Somebody rolls {len(faces)} fair dice that have {listed} faces (numbered from one). "
             f"Find the probability of a total that is {what}.",
-            f"The faces of each die carry the integers from one up to the number of its faces: {listed}. "
-            f"With which probability is the sum of one throw of all of them {what}?",
+            f"A box holds one fair die for each of the face counts {listed}, all numbered from one upwards. "
+            f"How likely is it that a throw of all of them gives a sum that is {what}?",
         )
     )
     program = _DICE.format(

@@ -24,8 +24,9 @@ def tiny_mod(rng: Rng, level: int) -> Problem:
 
 
 def tiny_gcd(rng: Rng, level: int) -> Problem:
-    """Greatest common divisor of two numbers."""
-    a, b = distinct(rng, 2, 2, 99)
+    """Greatest common divisor of two numbers that have one, lest the answer be mostly 1."""
+    factor = between(rng, 2, 12)
+    a, b = (factor * k for k in distinct(rng, 2, 1, 99 // factor))
     return Problem(
         question=f"what is gcd of {a} and {b} ?",
         answer=str(gcd(a, b)),
