@@ -12,6 +12,7 @@ wrap around it.
 import json
 import re
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -59,21 +60,28 @@ class OriginalProblems:
     def __init__(self, path: str | Path):
         self.path = Path(path).expanduser()
         first = dict[str, Problem]()
-        unanswered, repeated = list[Problem](), list[Problem]()
+        left_out, examples = Counter[str](), dict[str, str]()
         for problem in _problems(self.path):
             if not problem.answer:
-                unanswered.append(problem)
+                why = "have an empty answer"
             elif first.setdefault(" ".join(problem.question.split()), problem) is not problem:
-                repeated.append(problem)
+                why = "repeat a question"
+            else:
+                continue
+            left_out[why] += 1
+            examples.setdefault(why, problem.question[:100])
         if not first:
             raise DataError(f"expected problems with answers in {self.path}, got none")
-        self.n_unanswered, self.n_duplicates = len(unanswered), len(repeated)
-        """Rows left out for their answer is empty, and because their question is that of an earlier row."""
-        n_rows = len(first) + len(unanswered) + len(repeated)
-        for left_out, why in ((unanswered, "have an empty answer"), (repeated, "repeat a question")):
-            if left_out:
-                message = f"{self.path}: left out {len(left_out)} of {n_rows} rows, which {why}, for example "
-                warnings.warn(message + repr(left_out[0].question[:100]), stacklevel=2)
+        n_rows = len(first) + left_out.total()
+        for why, n in left_out.items():
+            message = (
+                f"{self.path}: left out {n} of {n_rows} rows, which {why}, for example {examples[why]!r}"
+            )
+            warnings.warn(message, stacklevel=2)
+        self.n_unanswered = left_out["have an empty answer"]
+        """Rows left out because their answer is empty."""
+        self.n_duplicates = left_out["repeat a question"]
+        """Rows left out because an earlier row asks the same question."""
         self._problems = tuple(first.values())
         content = [[problem.question, problem.answer] for problem in self._problems]
         self.content_hash = digest(json.dumps(content))

@@ -64,8 +64,8 @@ def _json_lines(path: Path, text: str) -> Iterator[tuple[str, Any]]:
 def _json(path: Path, text: str) -> Iterator[tuple[str, Any]]:
     try:
         content = json.loads(text)
-    except json.JSONDecodeError as err:
-        if err.msg == "Extra data":
+    except ValueError as err:
+        if isinstance(err, json.JSONDecodeError) and err.msg == "Extra data":
             yield from _json_lines(path, text)
             return
         raise DataError(f"{path}: expected JSON, got {err}") from err
@@ -82,7 +82,7 @@ _TEXT_READERS: dict[str, Callable[[Path, str], Iterator[tuple[str, Any]]]] = {
 def _parsed(path: Path, text: str, place: str) -> Any:
     try:
         return json.loads(text)
-    except json.JSONDecodeError as err:
+    except ValueError as err:  # also an integer of thousands of digits
         raise DataError(f"{path}, {place}: expected a JSON object, got {err}") from err
 
 

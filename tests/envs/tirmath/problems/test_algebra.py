@@ -29,7 +29,7 @@ def _exact(latex: str) -> mpmath.mpf:
 
 def test_roots_make_the_equation_true_and_are_the_larger_ones():
     with mpmath.workdps(60):
-        for problem in samples("quadratic_roots"):
+        for problem in samples("quadratic_roots", per_level=40):
             left, right = search(r"\$([^$]*x[^$]*) = (\d+)\$", problem.question)
             root, h = _exact(problem.answer), mpmath.mpf(10) ** -20
             assert abs(_at(left, root) - int(right)) < mpmath.mpf(10) ** -45, problem.question
@@ -76,7 +76,7 @@ def test_polynomial_remainders_agree_with_division_of_huge_integers():
 
 def test_intervals_hold_exactly_where_the_inequality_does():
     with mpmath.workdps(60):
-        for problem in samples("quadratic_inequality"):
+        for problem in samples("quadratic_inequality", per_level=40):
             left, sign = search(r"\$([^$]*x[^$]*) (<|>|\\le|\\ge) 0\$", problem.question)
             opening, low, high, closing = search(r"^\\left([\[(])(.*), (.*)\\right([\])])$", problem.answer)
             a, b, h = _exact(low), _exact(high), mpmath.mpf(10) ** -20

@@ -306,6 +306,7 @@ def test_json_may_be_lines(tmp_path):
             '{"problem": "a", "answer": "1"}\n{"problem": ',
             "rows.jsonl, line 2: expected a JSON",
         ),
+        ("rows.jsonl", '{"a": ' + "9" * 5000 + "}", r"line 1: expected a JSON object, got .*digits"),
         ("rows.jsonl", "[1]", r"line 1: expected an object with fields, got \[1\]"),
         ("rows.json", '["a"]', "row 1: expected an object with fields, got 'a'"),
         ("rows.json", '[{"problem": "a"', "rows.json: expected JSON, got"),

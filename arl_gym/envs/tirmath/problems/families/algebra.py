@@ -82,8 +82,10 @@ def quadratic_roots(rng: Rng, level: int) -> Problem:
 def _quadratic(rng: Rng, level: int) -> tuple[int, int, int]:
     """Return coefficients with a > 0 and two real roots: integers, rationals, then surds."""
     if level < 3:
-        p, q = distinct(rng, 2, -20, 20)
-        r, s = (1, 1) if level == 1 else distinct(rng, 2, 2, 9)
+        p = q = r = s = 1
+        while p * s == q * r:  # a double root
+            p, q = distinct(rng, 2, -20, 20)
+            r, s = (1, 1) if level == 1 else distinct(rng, 2, 2, 9)
         scale = between(rng, 1, 3)
         return scale * r * s, -scale * (r * q + s * p), scale * p * q  # (r x - p)(s x - q)
     top = 30 if level == 3 else 400
