@@ -1,0 +1,1 @@
+"""Mathematics with a Python interpreter: reason, run programs, answer in a box."""

@@ -1,0 +1,1 @@
+"""The problems of TIR-Math: generated families, and the files people bring."""
