@@ -1,0 +1,1 @@
+"""Mathematics with a Python tool: reason, run programs, answer in a box, as in SimpleTIR."""

@@ -1,0 +1,139 @@
+"""The grader: cache, shortcut, worker process, deadline.
+
+>>> with Grader() as grader:
+...     grader.check("27", "27.0").equal
+True
+"""
+
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from types import TracebackType
+from typing import Self
+
+from arl_gym.envs.tirmath.grading.judge import Verdict, judge
+from arl_gym.envs.tirmath.grading.worker import Worker
+from arl_gym.errors import ConfigError
+
+CACHED = 65_536
+"""How many verdicts a grader remembers."""
+
+
+class _NeedsSymbols(Exception):
+    """Strings and fractions cannot decide."""
+
+
+def _ask_worker(gold: str, answer: str) -> bool:
+    raise _NeedsSymbols
+
+
+class Grader:
+    """Compares answers with gold answers; safe in threads and after a fork.
+
+    A worker process is started for the first pair that needs it. Checks that need it run one at a time. A pair
+    that is not decided in `deadline_s` is not equal; the worker is killed and its successor started at once, so
+    that it loads while the caller goes on.
+    """
+
+    def __init__(self, *, deadline_s: float = 2.0, memory_mb: int = 2048):
+        if deadline_s <= 0 or memory_mb < 512:
+            raise ConfigError(
+                f"Grader needs deadline_s > 0 and memory_mb >= 512, got {deadline_s} and {memory_mb}"
+            )
+        self.deadline_s = deadline_s
+        self.memory_mb = memory_mb
+        self._cache: OrderedDict[tuple[str, str], Verdict] = OrderedDict()
+        self._lock = threading.Lock()
+        self._workers: list[Worker] = []
+        self._finalizer = weakref.finalize(self, _end_all, self._workers)
+        _alive.add(self)
+
+    def check(self, gold: str, answer: str) -> Verdict:
+        """Compare `answer` with `gold`, both LaTeX, text or printed Python without a box.
+
+        Raises:
+            DependencyMissing: If the pair needs math-verify and it is not installed.
+            WorkerError: If no worker process can be started.
+        """
+        if (verdict := self._cache.get((gold, answer))) is not None:
+            return verdict
+        try:
+            verdict = judge(gold, answer, _ask_worker)
+        except _NeedsSymbols:
+            with self._lock:
+                verdict = self._check_in_worker(gold, answer)
+        self._remember((gold, answer), verdict)
+        return verdict
+
+    def _check_in_worker(self, gold: str, answer: str) -> Verdict:
+        if not self._workers:
+            self._workers.append(Worker(self.memory_mb))
+        worker = self._workers[0]
+        try:
+            worker.wait_until_ready()
+            result = worker.check(gold, answer, self.deadline_s)
+        except BaseException:  # a Ctrl-C in the middle, too: the next answer would be that of this pair
+            self._replace(restart=False)
+            raise
+        if isinstance(result, Verdict):
+            return result
+        self._replace(restart=True)
+        return Verdict(equal=False, how=result)
+
+    def _replace(self, *, restart: bool) -> None:
+        self._workers.pop().end()
+        if restart:
+            self._workers.append(Worker(self.memory_mb))
+
+    def _remember(self, pair: tuple[str, str], verdict: Verdict) -> None:
+        with self._lock:
+            self._cache[pair] = verdict
+            if len(self._cache) > CACHED:
+                self._cache.popitem(last=False)
+
+    def close(self) -> None:
+        """End the worker process. A later check starts a new one."""
+        with self._lock:
+            _end_all(self._workers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+        while self._workers:
+            self._workers.pop().forget()
+
+
+def _end_all(workers: list[Worker]) -> None:
+    while workers:
+        workers.pop().end()
+
+
+_alive: "weakref.WeakSet[Grader]" = weakref.WeakSet()
+_shared: list[Grader] = []
+_shared_lock = threading.Lock()
+
+
+def shared_grader() -> Grader:
+    """Return the grader of this process, with the default limits; a forked child gets a worker of its own."""
+    with _shared_lock:
+        if not _shared:
+            _shared.append(Grader())
+        return _shared[0]
+
+
+def _renew_after_fork() -> None:
+    global _shared_lock
+    _shared_lock = threading.Lock()
+    for grader in list(_alive):
+        grader._after_fork()
+
+
+os.register_at_fork(after_in_child=_renew_after_fork)

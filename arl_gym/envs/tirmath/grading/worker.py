@@ -1,0 +1,126 @@
+"""The process that does symbolic mathematics: a fresh interpreter that compares and can be killed at any time.
+
+`main` serves one end of a pipe, `Worker` is the parent's handle. Not for user code: nothing is executed here
+but math-verify and sympy, on text that has passed `limits`. POSIX only.
+"""
+
+import contextlib
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from multiprocessing.connection import Connection, Pipe
+
+from arl_gym.envs.tirmath.grading.judge import How, Verdict, judge
+from arl_gym.errors import DependencyMissing, WorkerError
+
+START_TIMEOUT_S = 120.0
+LONGEST_CHECK_S = 60.0
+"""When a worker whose parent has died in the middle of a check ends itself."""
+
+_BOOT = (
+    "import sys; sys.path[:] = sys.argv[3:];"
+    "from arl_gym.envs.tirmath.grading.worker import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+)
+
+
+def main(fd: int, memory_mb: int) -> None:
+    """Answer pairs over the socket `fd` until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with contextlib.suppress(ValueError, OSError):  # the caller's own limit is lower
+        resource.setrlimit(resource.RLIMIT_AS, (memory_mb << 20, memory_mb << 20))
+    conn = Connection(fd)
+    try:
+        from arl_gym.envs.tirmath.grading import symbols
+    except ImportError:
+        conn.send("missing")
+        return
+    symbols.equal("x+1", "1+x")  # the parser builds its tables on first use
+    conn.send("ready")
+    with contextlib.suppress(EOFError, OSError):
+        while True:
+            gold, answer = conn.recv()
+            # The default action of the alarm kills the process even inside C code.
+            signal.setitimer(signal.ITIMER_REAL, LONGEST_CHECK_S)
+            verdict = _serve(gold, answer)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            conn.send((verdict.equal, verdict.how))
+
+
+def _serve(gold: str, answer: str) -> Verdict:
+    from arl_gym.envs.tirmath.grading import symbols
+
+    try:
+        return judge(gold, answer, symbols.equal)
+    except MemoryError:
+        os._exit(1)
+    # Whatever a parser and a computer algebra system raise on garbage: the parent counts it as "unparsed".
+    except Exception:
+        return Verdict(equal=False, how="unparsed")
+
+
+class Worker:
+    """The parent's handle of one process. Not thread-safe."""
+
+    def __init__(self, memory_mb: int):
+        self._conn, theirs = Pipe()
+        self._is_ready = False
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _BOOT, str(theirs.fileno()), str(memory_mb), *sys.path],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                start_new_session=True,  # the terminal's Ctrl-C does not reach it
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # its threads reserve memory
+            )
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        return self._process.pid
+
+    def wait_until_ready(self) -> None:
+        """Wait for the imports.
+
+        Raises:
+            DependencyMissing: If math-verify is not installed.
+            WorkerError: If the process ends or is too slow.
+        """
+        if self._is_ready:
+            return
+        try:
+            said = self._conn.recv() if self._conn.poll(START_TIMEOUT_S) else "nothing"
+        except (EOFError, OSError):
+            said = f"its end with code {self._process.wait()}"
+        if said == "missing":
+            raise DependencyMissing("checking answers of TIR-Math", "math")
+        if said != "ready":
+            raise WorkerError(f"the grading worker was to say 'ready' in {START_TIMEOUT_S:g} s, got {said}")
+        self._is_ready = True
+
+    def check(self, gold: str, answer: str, deadline_s: float) -> Verdict | How:
+        """Return the verdict, or why there is none; after that the process is of no more use."""
+        end = time.monotonic() + deadline_s
+        try:
+            self._conn.send((gold, answer))
+            if not self._conn.poll(max(0.0, end - time.monotonic())):
+                return "timeout"
+            equal, how = self._conn.recv()
+        except (EOFError, OSError):
+            return "crashed"
+        return Verdict(equal=equal, how=how)
+
+    def end(self) -> None:
+        """Kill the process and reap it."""
+        self._conn.close()
+        self._process.kill()
+        self._process.wait()
+
+    def forget(self) -> None:
+        """Let go of a process that belongs to the parent of this fork."""
+        self._conn.close()
+        self._process.returncode = 0
