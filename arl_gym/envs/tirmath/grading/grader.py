@@ -17,7 +17,10 @@ from arl_gym.envs.tirmath.grading.worker import Worker
 from arl_gym.errors import ConfigError
 
 CACHED = 65_536
-"""How many verdicts a grader remembers."""
+"""How many verdicts of its worker a grader remembers, timeouts too."""
+
+PATIENCE = 0.2
+"""Share of the deadline after which a second worker is started, in case the first must be killed."""
 
 
 class _NeedsSymbols(Exception):
@@ -32,8 +35,8 @@ class Grader:
     """Compares answers with gold answers; safe in threads and after a fork.
 
     A worker process is started for the first pair that needs it. Checks that need it run one at a time. A pair
-    that is not decided in `deadline_s` is not equal; the worker is killed and its successor started at once, so
-    that it loads while the caller goes on.
+    that is not decided in `deadline_s` is not equal, and its worker is killed. The successor starts loading as
+    soon as a check takes long, so that hardly anyone waits for it.
     """
 
     def __init__(self, *, deadline_s: float = 2.0, memory_mb: int = 2048):
@@ -56,14 +59,17 @@ class Grader:
             DependencyMissing: If the pair needs math-verify and it is not installed.
             WorkerError: If no worker process can be started.
         """
-        if (verdict := self._cache.get((gold, answer))) is not None:
-            return verdict
         try:
-            verdict = judge(gold, answer, _ask_worker)
+            return judge(gold, answer, _ask_worker)
         except _NeedsSymbols:
-            with self._lock:
-                verdict = self._check_in_worker(gold, answer)
-        self._remember((gold, answer), verdict)
+            known = self._cache.get((gold, answer))
+        if known is not None:
+            return known
+        with self._lock:
+            verdict = self._check_in_worker(gold, answer)
+            self._cache[gold, answer] = verdict
+            if len(self._cache) > CACHED:
+                self._cache.popitem(last=False)
         return verdict
 
     def _check_in_worker(self, gold: str, answer: str) -> Verdict:
@@ -72,25 +78,19 @@ class Grader:
         worker = self._workers[0]
         try:
             worker.wait_until_ready()
-            result = worker.check(gold, answer, self.deadline_s)
-        except BaseException:  # a Ctrl-C in the middle, too: the next answer would be that of this pair
-            self._replace(restart=False)
+            worker.post(gold, answer)
+            result = worker.reply(self.deadline_s * PATIENCE)
+            if result == "timeout":
+                if len(self._workers) == 1:
+                    self._workers.append(Worker(self.memory_mb))
+                result = worker.reply(self.deadline_s * (1 - PATIENCE))
+        except BaseException:  # a Ctrl-C in the middle, too: the next reply would be that of this pair
+            self._workers.pop(0).end()
             raise
         if isinstance(result, Verdict):
             return result
-        self._replace(restart=True)
+        self._workers.pop(0).end()
         return Verdict(equal=False, how=result)
-
-    def _replace(self, *, restart: bool) -> None:
-        self._workers.pop().end()
-        if restart:
-            self._workers.append(Worker(self.memory_mb))
-
-    def _remember(self, pair: tuple[str, str], verdict: Verdict) -> None:
-        with self._lock:
-            self._cache[pair] = verdict
-            if len(self._cache) > CACHED:
-                self._cache.popitem(last=False)
 
     def close(self) -> None:
         """End the worker process. A later check starts a new one."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Literal
 
 from arl_gym.envs.tirmath.grading.latex import Malformed, canonical
-from arl_gym.envs.tirmath.grading.limits import MAX_CHARS, too_complex
+from arl_gym.envs.tirmath.grading.limits import MAX_CHARS, too_complex, too_deep
 from arl_gym.envs.tirmath.grading.number import read_number, same_number
 from arl_gym.envs.tirmath.grading.printed import printed_to_latex
 from arl_gym.envs.tirmath.grading.shape import Shape, parse_shape
@@ -39,9 +39,16 @@ Symbols = Callable[[str, str], bool]
 
 _BASE = re.compile(r"(-?[0-9A-Za-z.]*[0-9][0-9A-Za-z.]*|-?[A-F]+)_\{(\d+|\\text\{[a-z]+\})\}")
 _BASES = {"two": "2", "eight": "8", "ten": "10", "sixteen": "16"}
-_RELATION = re.compile(r"[=<>]|\\(?:le|ge|ne|in|approx|Rightarrow|to|cup|cap|mid|subset|setminus)(?![A-Za-z])")
+_RELATION = re.compile(
+    r"[=<>]|\\(?:le|ge|ne|in|approx|Rightarrow|to|cup|cap|mid|subset|setminus)(?![A-Za-z])"
+)
 _LEFT_UNDONE = re.compile(r"\\(?:int|iint|oint|sum|prod|lim|frac\{d\}|frac\{\\partial)(?![A-Za-z])")
-_NAME = re.compile(r"[A-Za-z]+|\\(?!frac|sqrt)[A-Za-z]+( ?[A-Za-z]+)?|[A-Za-z]+\([^()=]*\)")
+_NAME = re.compile(
+    r"[A-Za-z]+(\+[A-Za-z]+)*|\|[A-Za-z]+\||[A-Za-z]+\([^()=]*\)|\(x,y(,z)?\)|\(a,b(,c)?\)"
+    r"|\\(?:alpha|beta|gamma|theta|phi|lambda|mu|omega|Delta|(?:angle|triangle) ?[A-Za-z]+)"
+    r"|\\(?:text|overline)\{[^{}]*\}|\\frac\{[A-Za-z]+\}\{[A-Za-z]+\}"
+)
+"""What may stand before "= value": asked for by name, not an equation that is still to be solved."""
 _NOT_FOR_A_TUPLE = 2
 """Two numbers in square brackets are a closed interval, never a point or an open interval."""
 
@@ -65,6 +72,8 @@ def judge(gold: str, answer: str, symbols: Symbols) -> Verdict:
         return Verdict(equal=bool(gold), how="string" if gold else "unparsed")
     if max(len(gold), len(answer)) > MAX_CHARS:
         return Verdict(equal=False, how="too-long")
+    if too_deep(gold) or too_deep(answer):
+        return Verdict(equal=False, how="too-complex")
     wanted, given = read(gold), read(answer)
     if wanted is None or given is None or not wanted.text or not given.text:
         return Verdict(equal=False, how="unparsed")
@@ -76,9 +85,7 @@ def _compare(gold: Shape, answer: Shape, symbols: Symbols) -> Verdict:
         return Verdict(equal=True, how="string")
     if gold.name and answer.name and _bare(gold.name) != _bare(answer.name):
         return _atoms(gold.text, answer.text, symbols)
-    if not gold.name and answer.name and not _names_a_value(answer.name, gold):
-        return Verdict(equal=False, how="structure")
-    if gold.name and not answer.name and not _NAME.fullmatch(_bare(gold.name)):
+    if bool(gold.name) != bool(answer.name) and not _is_name(gold.name or answer.name, gold):
         return Verdict(equal=False, how="structure")
     gold, answer = _single(gold), _single(answer)
     if gold.kind == answer.kind == "atom":
@@ -107,11 +114,9 @@ def _bare(name: str) -> str:
     return re.sub(r"_\{[^{}]*\}|\s", "", name)
 
 
-def _names_a_value(name: str, gold: Shape) -> bool:
-    """Say whether "name = value" is a way to give the value, and not an equation to be solved."""
-    if _NAME.fullmatch(_bare(name)):
-        return True
-    return gold.kind == "atom" and read_number(gold.text) is not None and not re.search(r"\d", _bare(name))
+def _is_name(text: str, gold: Shape) -> bool:
+    """Say whether `text` names the value behind it. Of a gold answer x+y=0 the equation itself is wanted."""
+    return _NAME.fullmatch(_bare(text)) is not None and not (gold.name and "+" in text)
 
 
 def _may_match(gold: Shape, answer: Shape) -> bool:
@@ -182,8 +187,9 @@ def _atoms(gold: str, answer: str, symbols: Symbols) -> Verdict:
     if wanted and given:
         how: How = "integer" if wanted.is_integer and given.is_integer else "number"
         return Verdict(equal=same_number(wanted, given), how=how)
-    if "_" in gold + answer and (_BASE.fullmatch(gold) or _BASE.fullmatch(answer)):
-        return Verdict(equal=_numeral(gold) == _numeral(answer), how="base")
+    numeral = _numeral(gold)
+    if numeral or _numeral(answer):
+        return Verdict(equal=numeral == _numeral(answer), how="base")
     if _is_text(gold) or _is_text(answer):
         return Verdict(equal=_same_words(gold, answer), how="text")
     if wanted:
@@ -198,7 +204,7 @@ def _atoms(gold: str, answer: str, symbols: Symbols) -> Verdict:
 
 
 def _numeral(text: str) -> tuple[str, str] | None:
-    match = _BASE.fullmatch(text)
+    match = _BASE.fullmatch(re.sub(r"^\\text\{(\w+)\}", r"\1", text))
     if match is None:
         return None
     base = match.group(2).removeprefix(r"\text{").rstrip("}")
@@ -206,7 +212,8 @@ def _numeral(text: str) -> tuple[str, str] | None:
 
 
 def _is_text(text: str) -> bool:
-    return r"\text{" in text or not re.search(r"[A-Za-z0-9]", text)
+    """Say whether to compare letter by letter: words, ratios and times of day, primes, nothing readable."""
+    return r"\text{" in text or ":" in text or "'" in text or not re.search(r"[A-Za-z0-9]", text)
 
 
 def _same_words(gold: str, answer: str) -> bool:

@@ -28,12 +28,46 @@ _SPELLINGS = {
     r"\simeq": r"\approx", "%": r"\%",
 }  # fmt: skip
 _INVISIBLE = frozenset(
-    r"\left \right \big \Big \bigg \Bigg \bigl \bigr \Bigl \Bigr \biggl \biggr \displaystyle \textstyle \limits"
-    r" \nolimits \rm \bf \it \mathstrut".split()
+    [
+        r"\left",
+        r"\right",
+        r"\big",
+        r"\Big",
+        r"\bigg",
+        r"\Bigg",
+        r"\bigl",
+        r"\bigr",
+        r"\Bigl",
+        r"\Bigr",
+        r"\biggl",
+        r"\biggr",
+        r"\displaystyle",
+        r"\textstyle",
+        r"\limits",
+        r"\nolimits",
+        r"\rm",
+        r"\bf",
+        r"\it",
+        r"\mathstrut",
+    ]
 )
 _SPACES = frozenset([r"\ ", r"\,", r"\;", r"\:", r"\>", "~", r"\quad", r"\qquad", r"\enspace", r"\thinspace"])
 _ARGUMENTS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1, "^": 1, "_": 1, r"\overline": 1}
-_WORDY = "text textnormal textbf textit textrm texttt mbox hbox mathrm mathbf mathit boldsymbol bm".split()
+_WORDY = [
+    "text",
+    "textnormal",
+    "textbf",
+    "textit",
+    "textrm",
+    "texttt",
+    "mbox",
+    "hbox",
+    "mathrm",
+    "mathbf",
+    "mathit",
+    "boldsymbol",
+    "bm",
+]
 
 _TOKEN = re.compile(
     rf"\\(?:{'|'.join(_WORDY)})\s*\{{(?P<words>[^{{}}]*)\}}"
@@ -41,7 +75,7 @@ _TOKEN = re.compile(
     r"|\\(?:begin|end)\s*\{[a-z]+\*?\}|\\[a-zA-Z]+|\\.|\s+|.",
     re.DOTALL,
 )
-_NEGATIVE_SPACE = re.compile(r"(?<=\d)(,|\{,\})?\s*(?:\\!\s*)+(?=\d)|\{,\}|\\!")
+_NEGATIVE_SPACE = re.compile(r"(?<=\d)(,|\{\s*,\s*\})?\s*(?:\\!\s*)+(?=\d)|\{\s*,\s*\}|\\!")
 _THOUSANDS = re.compile(r"(?<![\d.,])[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 _SPACED_THOUSANDS = re.compile(r"(?<![\d.])[1-9]\d{0,2}(?:\s\d{3})+(?!\d)")
 _MIXED = re.compile(r"([+-]?\d+) +(\d+)/(\d+)")
@@ -49,10 +83,22 @@ _BARE_AND = re.compile(r"(?<![\\A-Za-z]),?\s*(?:and|or)(?![A-Za-z])")
 _BARE_FUNCTION = re.compile(
     r"(?<![\\A-Za-z])(pi|sqrt|sin|cos|tan|cot|sec|csc|arcsin|arccos|arctan|log|ln|theta|infty)(?![A-Za-z])"
 )
-_BARE_UNIT = re.compile(r"(?<=[\d})])\s+([A-Za-z]{3,}[A-Za-z. ]*|[ck]m|m[mL]|kg|lb|ft|km/h|mph)(?=\s*(?:\^|$))")
+_BARE_UNIT = re.compile(
+    r"(?<=[\d})])\s+([A-Za-z]{3,}[A-Za-z. ]*|[ck]m|m[mL]|kg|lb|ft|km/h|mph)(?=\s*(?:\^|$))"
+)
 _SEPARATOR = re.compile(r"\s*[,;]\s*(?:(?:and|or)\b)?|\s*\b(?:and|or)\b\s*")
+_LEADING_NUMBER = re.compile(r"([\d.:/]+)\s+(?=[A-Za-z])")
 _NUMBERLIKE = re.compile(r"[\d.+/-]+")
-_WRAPPERS = (("$$", "$$"), ("$", "$"), (r"\(", r"\)"), (r"\[", r"\]"), ("**", "**"), ("`", "`"), ("'", "'"), ('"', '"'))
+_WRAPPERS = (
+    ("$$", "$$"),
+    ("$", "$"),
+    (r"\(", r"\)"),
+    (r"\[", r"\]"),
+    ("**", "**"),
+    ("`", "`"),
+    ("'", "'"),
+    ('"', '"'),
+)
 
 
 class Malformed(ArlGymError, ValueError):
@@ -78,7 +124,7 @@ def canonical(text: str) -> str:
 def _plain(text: str) -> str:
     for old, new in _UNICODE.items():
         text = text.replace(old, new)
-    text = _unwrap(text)
+    text = _unwrap(" ".join(text.split()))
     if match := _MIXED.fullmatch(text):
         return rf"{match.group(1)}\frac{{{match.group(2)}}}{{{match.group(3)}}}"
     text = _NEGATIVE_SPACE.sub("", text)
@@ -113,7 +159,9 @@ def _tokens(text: str) -> list[str]:
         elif token == "." and tokens and tokens[-1] in (r"\left", r"\right"):
             tokens.pop()
         elif token.startswith((r"\begin", r"\end")):
-            tokens.append(re.sub(r"\s|[bBvV](?=matrix)|\bsmall(?=matrix)", "", token).replace("{matrix", "{pmatrix"))
+            tokens.append(
+                re.sub(r"\s|[bBvV](?=matrix)|\bsmall(?=matrix)", "", token).replace("{matrix", "{pmatrix")
+            )
         elif token == r"\degree":
             tokens += ["^", "{", r"\circ", "}"]
         elif token != "$":
@@ -138,6 +186,8 @@ def _words(content: str) -> list[str]:
             tokens.append(r"\%")
         elif len(piece) == 1:
             tokens.append(piece)
+        elif number := _LEADING_NUMBER.match(piece):
+            tokens += [*number.group(1), rf"\text{{{piece[number.end() :]}}}"]
         elif piece:
             tokens.append(r"\text{" + " ".join(piece.split()) + "}")
         if match:
@@ -148,7 +198,9 @@ def _words(content: str) -> list[str]:
 
 def _join_thousands(tokens: list[str]) -> list[str]:
     text = "".join(t if len(t) == 1 else "\0" for t in tokens)
-    drop = {m.start() + i for m in _SPACED_THOUSANDS.finditer(text) for i, c in enumerate(m.group()) if c == " "}
+    drop = {
+        m.start() + i for m in _SPACED_THOUSANDS.finditer(text) for i, c in enumerate(m.group()) if c == " "
+    }
     return [token for i, token in enumerate(tokens) if i not in drop]
 
 

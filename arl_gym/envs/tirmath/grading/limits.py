@@ -18,8 +18,8 @@ _FACTORIAL = re.compile(r"(\d+)\)*!|!\)*!|\^\{[^{}]*!")
 
 
 def too_complex(text: str) -> bool:
-    """Say whether canonical LaTeX nests too deep, or has a power tower, a huge exponent or a huge factorial."""
-    if _depth(text) > MAX_DEPTH or _TOWER.search(text):
+    """Say whether canonical LaTeX has a power tower, a huge exponent or a huge factorial."""
+    if _TOWER.search(text):
         return True
     if any(int(n) > MAX_EXPONENT for n in _EXPONENT.findall(text)):
         return True
@@ -27,9 +27,10 @@ def too_complex(text: str) -> bool:
     return any(not n or int(n) > MAX_FACTORIAL for n in _FACTORIAL.findall(text))
 
 
-def _depth(text: str) -> int:
+def too_deep(text: str) -> bool:
+    """Say whether brackets nest deeper than a parser should follow."""
     depth = deepest = 0
     for char in text:
         depth += (char in "([{") - (char in ")]}")
         deepest = max(deepest, depth)
-    return deepest
+    return deepest > MAX_DEPTH

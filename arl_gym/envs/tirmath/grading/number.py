@@ -20,10 +20,11 @@ INTEGER_NOISE = Fraction(1, 10**6)
 MAX_EXPONENT = 400
 
 _DECIMAL = re.compile(
-    r"([+-]?)(\d+\.?\d*|\.\d+)(?:(?:\\times|\\cdot|\*)10\^\{?([+-]?\d{1,4})\}?|[eE]([+-]?\d{1,4}))?"
+    r"([+-]?)(\d+\.?\d*|\.\d+)(?:(?:\\times|\\cdot|\*)10\^\{?([+-]?\d{1,4})\}?|[eE]([+-]?\d{1,4}))?",
+    re.ASCII,
 )
-_POWER_OF_TEN = re.compile(r"([+-]?)10\^\{([+-]?\d{1,4})\}")
-_QUOTIENT = re.compile(r"([+-]?)(\d*)\\frac\{([+-]?\d+)\}\{([+-]?\d+)\}|([+-]?)(\d+)/(\d+)")
+_POWER_OF_TEN = re.compile(r"([+-]?)10\^\{([+-]?\d{1,4})\}", re.ASCII)
+_QUOTIENT = re.compile(r"([+-]?)(\d*)\\frac\{([+-]?\d+)\}\{([+-]?\d+)\}|([+-]?)(\d+)/(\d+)", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ def _quotient(sign: str, whole: str, top: str, bottom: str) -> Literal | None:
         if not 0 < value < 1 or not top[0].isdigit() or not bottom[0].isdigit():
             return None
         value += int(whole)
-    return Literal(value=-value if sign == "-" else value, is_quotient=True)
+    return Literal(value=-value if sign == "-" else value, is_quotient=int(bottom) != 1)
 
 
 def same_number(gold: Literal, answer: Literal) -> bool:
@@ -114,9 +115,9 @@ def _close(gold: Literal, answer: Literal) -> bool:
 
 
 def rounds_to(exact: Fraction, shown: Literal) -> bool:
-    """Say whether the decimal `shown` is `exact`, rounded to enough digits or with float noise."""
+    """Say whether the decimal `shown` is `exact`, with float noise or, if it is no integer, rounded."""
     off = abs(exact - shown.value)
-    if shown.digits >= ROUNDED_DIGITS and 2 * off <= shown.last_place:
-        return True
-    noise = shown.digits >= NOISE_DIGITS and off <= abs(exact) * NOISE
-    return noise and (exact.denominator > 1 or off < INTEGER_NOISE)
+    is_noise = shown.digits >= NOISE_DIGITS and off <= abs(exact) * NOISE
+    if exact.denominator == 1:
+        return is_noise and off < INTEGER_NOISE
+    return is_noise or (shown.digits >= ROUNDED_DIGITS and 2 * off <= shown.last_place)

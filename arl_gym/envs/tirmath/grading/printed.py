@@ -16,12 +16,33 @@ _HINT = re.compile(
     r"\*|[A-Za-z_.]\w*\(|\d[eE][+-]?\d|^\[.*\]$|^\{.*\}$|^(['\"]).*\1$|(?<![A-Za-z\\])(?:pi|oo|I)(?![A-Za-z])|\dj\b",
     re.DOTALL,
 )
+_JUXTAPOSED = re.compile(r"(?<![\w.])[\d.]++(?:[eE][+-]?\d++)?+(?!j\b)[A-Za-z_]")
+"""2x is no Python, and the parser would warn of it on stderr."""
 _NAMES = {"pi": r"\pi ", "oo": r"\infty ", "inf": r"\infty ", "E": "e", "I": "i"}
-_GREEK = frozenset("alpha beta gamma delta theta lambda mu rho sigma phi omega".split())
-_FUNCTIONS = frozenset("sin cos tan cot sec csc sinh cosh tanh log ln".split())
-_ARCS = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
+_GREEK = frozenset(
+    ["alpha", "beta", "gamma", "delta", "theta", "lambda", "mu", "rho", "sigma", "phi", "omega"]
+)
+_FUNCTIONS = frozenset(["sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "ln"])
+_WRITTEN = {"log": "ln", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
 _PLAIN = frozenset(
-    "int float str list tuple sorted Integer Float Decimal mpf Tuple int32 int64 float32 float64 array".split()
+    [
+        "int",
+        "float",
+        "str",
+        "list",
+        "tuple",
+        "sorted",
+        "Integer",
+        "Float",
+        "Decimal",
+        "mpf",
+        "Tuple",
+        "int32",
+        "int64",
+        "float32",
+        "float64",
+        "array",
+    ]
 )
 """Calls that print around a value without changing it."""
 _SIGNS: dict[type[ast.AST], str] = {ast.Lt: "<", ast.LtE: r"\le ", ast.Gt: ">", ast.GtE: r"\ge ", ast.Eq: "="}
@@ -37,7 +58,13 @@ class _Foreign(Exception):
 
 def printed_to_latex(text: str) -> str | None:
     """Return LaTeX for a printed Python value, None if the text is not one (then it may be LaTeX itself)."""
-    if len(text) > MAX_CHARS or "\\" in text or "^" in text or not _HINT.search(text):
+    if (
+        len(text) > MAX_CHARS
+        or "\\" in text
+        or "^" in text
+        or not _HINT.search(text)
+        or _JUXTAPOSED.search(text)
+    ):
         return None
     try:
         tree = ast.parse(text.strip(), mode="eval")
@@ -144,8 +171,8 @@ def _call(node: ast.Call, source: str) -> str:
         return _at_least(ATOM, _emit(args[0], source))
     if (write := _CALLS.get((name, len(args)))) is not None:
         return write(*(_emit(arg, source)[0] for arg in args))
-    if (name in _FUNCTIONS or name in _ARCS) and len(args) == 1:
-        return rf"\{_ARCS.get(name, name)}({_emit(args[0], source)[0]})"
+    if (name in _FUNCTIONS or name in _WRITTEN) and len(args) == 1:
+        return rf"\{_WRITTEN.get(name, name)}({_emit(args[0], source)[0]})"
     if name in ("FiniteSet", "set") and args:
         return rf"\{{{_listed(args, source)}\}}"
     if name == "Union" and len(args) > 1:

@@ -43,7 +43,8 @@ _FLIPPED = {"<": ">", ">": "<", r"\le": r"\ge", r"\ge": r"\le"}
 _VARIABLE = re.compile(r"[a-zA-Z]|\\(?:alpha|beta|theta|lambda|mu|phi|omega)")
 _MATRIX = re.compile(r"\\begin\{pmatrix\}(.*)\\end\{pmatrix\}", re.DOTALL)
 _UNIT = re.compile(r"(.*[\w})!])\\text\{([^{}\d]{1,30})\}(\^\{[23]\})?", re.DOTALL)
-_NO_UNIT = frozenset("hundred thousand million billion trillion dozen pi sqrt not".split())
+_LETTER = re.compile(r"(?<![\\A-Za-z])[A-Za-z]|\\text")
+_NO_UNIT = frozenset(["hundred", "thousand", "million", "billion", "trillion", "dozen", "pi", "sqrt", "not"])
 _UNITS = {
     "cm": "centimeter", "km": "kilometer", "mm": "millimeter", "m": "meter", "metre": "meter", "in": "inch",
     "inche": "inch", "ft": "foot", "feet": "foot", "sec": "second", "min": "minute", "hr": "hour", "gm": "gram",
@@ -67,7 +68,7 @@ def parse_shape(text: str) -> Shape:
     if (interval := _inequality(text)) is not None:
         return interval
     parts = split(text, {"="})
-    if len(parts) > 1 and re.search(r"[A-Za-z]", re.sub(r"\\(?!theta|alpha|angle|text)[A-Za-z]+", "", parts[0])):
+    if len(parts) > 1 and re.search(r"[A-Za-z]", parts[0]):
         return replace(parse_shape(parts[-1]), name=parts[0], text=text)
     if match := re.fullmatch(rf"({_VARIABLE.pattern})\\in *(.*)", text):
         return parse_shape(match.group(2))
@@ -94,7 +95,10 @@ def _sequence(kind: Kind, text: str, parts: Sequence[str]) -> Shape:
         parts = [part for i, part in enumerate(parts) if part or i in (0, len(parts) - 1)]
     if "" in parts or len(parts) > MAX_ITEMS:
         raise Malformed(f"expected 1 to {MAX_ITEMS} items and none empty, got {len(parts)}, in {text[:80]!r}")
-    shape = Shape(kind=kind, text=text, items=tuple(parse_shape(part) for part in parts))
+    items = [parse_shape(part) for part in parts]
+    if kind in ("list", "set"):  # 1\\pm 2 is a list within the list
+        items = [inner for item in items for inner in (item.items if item.kind == "list" else (item,))]
+    shape = Shape(kind=kind, text=text, items=tuple(items))
     if kind == "list" and all(item.kind == "interval" and item.variable for item in shape.items):
         return replace(shape, kind="union")
     return shape
@@ -173,7 +177,7 @@ def _atom(text: str) -> Shape:
     if text.startswith(r"\$") or text.startswith(r"-\$") or text.endswith(r"\$"):
         return Shape(kind="atom", text=text.replace(r"\$", ""), unit="dollar")
     match = _UNIT.fullmatch(text)
-    if match is None or not re.search(r"\d|\\pi", match.group(1)) or r"\text" in match.group(1):
+    if match is None or not re.search(r"\d|\\pi", match.group(1)) or _LETTER.search(match.group(1)):
         return Shape(kind="atom", text=text)
     words = match.group(2).lower().replace(".", "").split()
     if not words or not _NO_UNIT.isdisjoint(words):

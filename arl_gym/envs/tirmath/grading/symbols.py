@@ -8,12 +8,13 @@ values, to forty digits, at several points; at negative points only where both a
 import logging
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
 import sympy
 from math_verify import LatexExtractionConfig, parse, verify
-from sympy import Basic, Expr, Integer, Number, Rational
+from sympy import Basic, Expr, Number, Rational
 from sympy.core.relational import Relational
 
 from arl_gym.envs.tirmath.grading.number import Literal, read_number, rounds_to
@@ -25,6 +26,19 @@ TOLERANCE = Fraction(1, 10**40)
 POSITIVE = ("3/7", "5/4", "11/13", "17/9", "23/29", "31/37", "2/11", "13/6")
 """Values for the symbols in the order of their names; other points shift and scale them."""
 
+# As it comes, math-verify takes a trailing "t" or "m" for a unit, and a fraction out of a text it cannot read.
+_WHOLE_BOX = LatexExtractionConfig(
+    try_extract_without_anchor=False,
+    boxed_match_priority=0,
+    normalization_config=replace(
+        LatexExtractionConfig().normalization_config,
+        basic_latex=False,
+        units=False,
+        malformed_operators=False,
+        nits=False,
+        boxed="last",
+    ),
+)
 _FLIPPED = {sympy.Gt: sympy.Lt, sympy.Ge: sympy.Le}
 
 
@@ -33,8 +47,9 @@ def parsed(latex: str) -> Basic | None:
     """Return what math-verify reads, with decimals as exact fractions; None if it cannot."""
     found = parse(
         rf"\boxed{{{latex}}}",
-        extraction_config=[LatexExtractionConfig()],
+        extraction_config=[_WHOLE_BOX],
         fallback_mode="no_fallback",
+        extraction_mode="first_match",
         parsing_timeout=None,
     )
     if len(found) != 1 or not isinstance(found[0], Basic):
@@ -45,15 +60,21 @@ def parsed(latex: str) -> Basic | None:
 
 def equal(gold: str, answer: str) -> bool:
     """Say whether two pieces of canonical LaTeX mean the same."""
-    shown = read_number(answer) or read_number(gold)
+    shown = read_number(answer)
     left, right = parsed(gold), parsed(answer)
-    if left is None or right is None:
+    if left is None or right is None or _mixes_cases(gold, answer):
         return False
     if isinstance(left, Relational) and isinstance(right, Relational):
         return _same_relation(left, right)
     if isinstance(left, Expr) and isinstance(right, Expr):
         return _same_value(left, right, shown)
     return False
+
+
+def _mixes_cases(gold: str, answer: str) -> bool:
+    """Say whether a letter occurs big and small: the parser reads both as the same."""
+    letters = set(re.sub(r"\\[A-Za-z]+", "", gold + answer))
+    return any(c.isalpha() and c.swapcase() in letters for c in letters)
 
 
 def _names(expr: Basic) -> list[str]:
@@ -88,8 +109,7 @@ def _same_value(gold: Expr, answer: Expr, shown: Literal | None) -> bool:
 
 def _same_number(gold: Expr, answer: Expr, shown: Literal | None) -> bool:
     if shown is not None and shown.digits:
-        exact = gold if answer.is_Rational else answer
-        value = exact.evalf(DIGITS)
+        value = gold.evalf(DIGITS)
         return bool(value.is_real) and rounds_to(_fraction(value), shown)
     return _agree_at(gold, answer, True) is True
 
@@ -131,6 +151,8 @@ def _same_relation(gold: Relational, answer: Relational) -> bool:
     return kinds[0] in (sympy.Eq, sympy.Ne) or bool(first.is_positive)
 
 
-def _ratio(sides: Sequence[Expr], gold_point: dict[Basic, Number], answer_point: dict[Basic, Number]) -> Expr | None:
+def _ratio(
+    sides: Sequence[Expr], gold_point: dict[Basic, Number], answer_point: dict[Basic, Number]
+) -> Expr | None:
     gold, answer = sides[0].subs(gold_point).doit(), sides[1].subs(answer_point).doit()
     return None if gold.is_zero or answer.is_zero else answer / gold

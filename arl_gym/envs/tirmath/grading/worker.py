@@ -10,10 +10,10 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from multiprocessing.connection import Connection, Pipe
+from typing import Literal
 
-from arl_gym.envs.tirmath.grading.judge import How, Verdict, judge
+from arl_gym.envs.tirmath.grading.judge import Verdict, judge
 from arl_gym.errors import DependencyMissing, WorkerError
 
 START_TIMEOUT_S = 120.0
@@ -102,12 +102,15 @@ class Worker:
             raise WorkerError(f"the grading worker was to say 'ready' in {START_TIMEOUT_S:g} s, got {said}")
         self._is_ready = True
 
-    def check(self, gold: str, answer: str, deadline_s: float) -> Verdict | How:
-        """Return the verdict, or why there is none; after that the process is of no more use."""
-        end = time.monotonic() + deadline_s
-        try:
+    def post(self, gold: str, answer: str) -> None:
+        """Send a pair; `reply` tells if the process is gone."""
+        with contextlib.suppress(OSError):
             self._conn.send((gold, answer))
-            if not self._conn.poll(max(0.0, end - time.monotonic())):
+
+    def reply(self, timeout_s: float) -> Verdict | Literal["timeout", "crashed"]:
+        """Return the verdict, or why there is none; after "crashed" the process is of no more use."""
+        try:
+            if not self._conn.poll(timeout_s):
                 return "timeout"
             equal, how = self._conn.recv()
         except (EOFError, OSError):
