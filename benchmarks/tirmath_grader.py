@@ -1,4 +1,4 @@
-"""TIR-Math's grader: labelled pairs, sweeps over the gold answers of the data sets, latency, deadline, restart.
+"""TIR-Math's grader: labelled pairs, sweeps over gold answers, latency, deadline, restart.
 
     python benchmarks/tirmath_grader.py --data ../shared/data/math
 
@@ -24,6 +24,7 @@ Row = dict[str, Any]
 BOMB = r"\sqrt{3}+((9^{9999})^{9999})^{99}"
 """Passes the caps and keeps sympy busy for longer than any deadline."""
 BARE_INTEGER = re.compile(r"-?\d+")
+LEFT = re.compile(r"(?<!\\left)(?<!\\sqrt)([(\[])")
 SIMPLE_FRACTION = re.compile(r"(-?)\\d?frac\{(\d+)\}\{(\d+)\}")
 
 
@@ -34,7 +35,7 @@ def jsonl(path: Path) -> list[Row]:
 
 def golds(data: Path) -> Iterator[tuple[str, list[str]]]:
     """Give each data set's name and gold answers."""
-    import pyarrow.parquet as parquet
+    import pyarrow.parquet as parquet  # type: ignore[import-untyped]
 
     yield "MATH-500", [row["answer"] for row in jsonl(data / "math500.simplerl.jsonl")]
     gsm8k = jsonl(data / "gsm8k_test.openai.jsonl")
@@ -48,8 +49,10 @@ REWRITINGS: dict[str, Callable[[str], str]] = {
     "itself": lambda gold: gold,
     "dfrac": lambda gold: gold.replace(r"\frac", r"\dfrac"),
     "spaces": lambda gold: f"  {gold.replace('+', ' + ').replace('{', '{ ').replace('=', ' = ')} ",
-    "left, right": lambda gold: re.sub(
-        r"([)\]])", r"\\right\1", re.sub(r"([(\[])", r"\\left\1", re.sub(r"\\(left|right) *", "", gold))
+    "left, right": lambda gold: (
+        gold
+        if r"\text" in gold
+        else re.sub(r"(?<!\\right)([)\]])", r"\\right\1", LEFT.sub(r"\\left\1", gold))
     ),
     "dollars": lambda gold: f"${gold}$" if "$" not in gold else gold,
     "full stop": lambda gold: f"{gold}.",
@@ -101,7 +104,7 @@ def pairs(grader: Grader, rows: list[Row]) -> None:
 
 
 def latencies(name: str, check: Callable[[int], object], times: int) -> None:
-    """Print median and 99th percentile of `check`, called with 0, 1, 2, …"""
+    """Print median and 99th percentile of `check`, called with 0, 1, 2 and so on."""
     took = []
     for i in range(times):
         start = time.perf_counter()
@@ -156,7 +159,8 @@ def main() -> int:
             wrong_in_all += len(wrong)
             empty = rows.count("")
             print(
-                f"{name}: {len(rows)} rows ({empty} without an answer), {checks} checks, {len(wrong)} wrong, longest {longest:.2f} s"
+                f"{name}: {len(rows)} rows ({empty} without an answer), {checks} checks, "
+                f"{len(wrong)} wrong, longest {longest:.2f} s"
             )
             for case in wrong:
                 print("   ", *case)

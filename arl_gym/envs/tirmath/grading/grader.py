@@ -34,9 +34,13 @@ def _ask_worker(gold: str, answer: str) -> bool:
 class Grader:
     """Compares answers with gold answers; safe in threads and after a fork.
 
-    A worker process is started for the first pair that needs it. Checks that need it run one at a time. A pair
-    that is not decided in `deadline_s` is not equal, and its worker is killed. The successor starts loading as
-    soon as a check takes long, so that hardly anyone waits for it.
+    A worker process is started for the first pair that needs it; such pairs are checked one at a time. A pair
+    that is not decided in `deadline_s` is not equal, and its worker is killed. The successor starts loading
+    as soon as a check takes long, so that hardly anyone waits for it.
+
+    Args:
+        deadline_s: Longest time the worker may take for one pair, from when it is ready.
+        memory_mb: Address space of the worker.
     """
 
     def __init__(self, *, deadline_s: float = 2.0, memory_mb: int = 2048):

@@ -1,7 +1,7 @@
 r"""Decides whether an answer equals a gold answer, asking for symbolic mathematics only where it must.
 
-The rules are in the package's docstring. Everything here works on strings and fractions; what needs a computer
-algebra system goes through the `symbols` argument, which lives in another process.
+The rules are in the package's docstring. Everything here works on strings and fractions; what needs a
+computer algebra system goes through the `symbols` argument, which lives in another process.
 """
 
 import re
@@ -20,10 +20,10 @@ How = Literal[
     "string", "integer", "number", "text", "unit", "base", "structure", "unresolved", "math-verify",
     "timeout", "too-long", "too-complex", "unparsed", "crashed",
 ]  # fmt: skip
-"""What decided: the same string; two integers; two numbers written out; words; different units; numerals with a
-base; different shapes (a list for a number, too few items, other brackets); arithmetic left undone; math-verify
-and sympy; the deadline; a cap on length or on what may be computed; a text that is no answer; the death of the
-worker process."""
+"""What decided: the same string; two integers; two numbers written out; words; different units; numerals with
+a base; different shapes (a list for a number, too few items, other brackets); arithmetic left undone;
+math-verify and sympy; the deadline; a cap on length or on what may be computed; a text that is no answer; the
+death of the worker process."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,61 +13,34 @@ import re
 from arl_gym.errors import ArlGymError
 
 _UNICODE = {
-    "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ", "θ": r"\theta ",
-    "√": r"\sqrt ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "±": r"\pm ", "°": r"^\circ ",
-    "∪": r"\cup ", "∈": r"\in ", "∅": r"\emptyset ", "²": "^2", "³": "^3", "¹": "^1", "½": r"\frac12 ",
-    "’": "'", "“": '"', "”": '"', "，": ",", "€": r"\$", "£": r"\$", "\u00a0": " ",
+    "−": "-", "–": "-", "×": r"\times ", "·": r"\cdot ", "⋅": r"\cdot ", "÷": "/", "π": r"\pi ",
+    "θ": r"\theta ", "√": r"\sqrt ", "∞": r"\infty ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ",
+    "±": r"\pm ", "°": r"^\circ ", "∪": r"\cup ", "∈": r"\in ", "∅": r"\emptyset ", "²": "^2",
+    "³": "^3", "¹": "^1", "½": r"\frac12 ", "’": "'", "“": '"', "”": '"', "，": ",", "€": r"\$",
+    "£": r"\$", "\u00a0": " ",
 }  # fmt: skip
 _SPELLINGS = {
-    r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac", r"\dbinom": r"\binom", r"\tbinom": r"\binom",
-    r"\leq": r"\le", r"\leqslant": r"\le", r"\geq": r"\ge", r"\geqslant": r"\ge", r"\neq": r"\ne", r"\lt": "<",
+    r"\dfrac": r"\frac", r"\tfrac": r"\frac", r"\cfrac": r"\frac", r"\dbinom": r"\binom",
+    r"\tbinom": r"\binom", r"\leq": r"\le", r"\leqslant": r"\le", r"\geq": r"\ge", r"\geqslant": r"\ge",
+    r"\neq": r"\ne", r"\lt": "<",
     r"\gt": ">", r"\varnothing": r"\emptyset", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lbrack": "[",
-    r"\rbrack": "]", r"\lparen": "(", r"\rparen": ")", r"\vert": "|", r"\lvert": "|", r"\rvert": "|", r"\colon": ":",
+    r"\rbrack": "]", r"\lparen": "(", r"\rparen": ")", r"\vert": "|", r"\lvert": "|", r"\rvert": "|",
+    r"\colon": ":",
     r"\imath": "i", r"\degree": r"^{\circ}", r"\percent": r"\%", r"\div": "/", r"\dots": r"\ldots",
     r"\cdots": r"\ldots", r"\ast": "*", r"\lor": ",", r"\vee": ",", r"\implies": r"\Rightarrow",
     r"\simeq": r"\approx", "%": r"\%",
 }  # fmt: skip
-_INVISIBLE = frozenset(
-    [
-        r"\left",
-        r"\right",
-        r"\big",
-        r"\Big",
-        r"\bigg",
-        r"\Bigg",
-        r"\bigl",
-        r"\bigr",
-        r"\Bigl",
-        r"\Bigr",
-        r"\biggl",
-        r"\biggr",
-        r"\displaystyle",
-        r"\textstyle",
-        r"\limits",
-        r"\nolimits",
-        r"\rm",
-        r"\bf",
-        r"\it",
-        r"\mathstrut",
-    ]
-)
+_INVISIBLE = frozenset([
+    r"\left", r"\right", r"\big", r"\Big", r"\bigg", r"\Bigg", r"\bigl", r"\bigr", r"\Bigl",
+    r"\Bigr", r"\biggl", r"\biggr", r"\displaystyle", r"\textstyle", r"\limits", r"\nolimits",
+    r"\rm", r"\bf", r"\it", r"\mathstrut",
+])  # fmt: skip
 _SPACES = frozenset([r"\ ", r"\,", r"\;", r"\:", r"\>", "~", r"\quad", r"\qquad", r"\enspace", r"\thinspace"])
 _ARGUMENTS = {r"\frac": 2, r"\binom": 2, r"\sqrt": 1, "^": 1, "_": 1, r"\overline": 1}
 _WORDY = [
-    "text",
-    "textnormal",
-    "textbf",
-    "textit",
-    "textrm",
-    "texttt",
-    "mbox",
-    "hbox",
-    "mathrm",
-    "mathbf",
-    "mathit",
-    "boldsymbol",
-    "bm",
-]
+    "text", "textnormal", "textbf", "textit", "textrm", "texttt", "mbox", "hbox", "mathrm",
+    "mathbf", "mathit", "boldsymbol", "bm",
+]  # fmt: skip
 
 _TOKEN = re.compile(
     rf"\\(?:{'|'.join(_WORDY)})\s*\{{(?P<words>[^{{}}]*)\}}"
@@ -109,7 +82,7 @@ def canonical(text: str) -> str:
     """Return `text` in its one spelling; spaces remain only behind a command and inside words.
 
     Raises:
-        Malformed: If braces or brackets do not match, an argument is missing or two numbers stand side by side.
+        Malformed: If brackets do not match, an argument is missing or two numbers stand side by side.
     """
     tokens = _tokens(_plain(text))
     pieces, end = _sequence(tokens, 0)

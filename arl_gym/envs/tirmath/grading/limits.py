@@ -1,7 +1,7 @@
 r"""Caps on what may be computed, checked on the text before anything is.
 
-They save the seconds that a bomb would cost until the deadline; the deadline and the memory limit of the worker
-process are what keeps a check bounded.
+They save the seconds that a bomb would cost until the deadline; the deadline and the memory limit of the
+worker process are what keeps a check bounded.
 """
 
 import re

@@ -1,7 +1,7 @@
 r"""Reads numbers written out, and says when two of them are the same.
 
-A literal is an integer, a decimal, a power of ten times one, a quotient of integers or a mixed number; nothing
-has to be computed to know it. Exact: values are fractions, never floats.
+A literal is an integer, a decimal, one of them times a power of ten, a quotient of integers or a mixed
+number; nothing has to be computed to know it. Exact: values are fractions, never floats.
 
     >>> same_number(read_number(r"\frac{1}{3}"), read_number("0.333333333"))
     True
@@ -52,7 +52,7 @@ def read_number(text: str) -> Literal | None:
         number = read_number(text[:-2])
         return number and replace(number, percent=True)
     if match := _DECIMAL.fullmatch(text):
-        return _decimal(*match.group(1, 2), match.group(3) or match.group(4) or "0")
+        return _decimal(match.group(1), match.group(2), match.group(3) or match.group(4) or "0")
     if match := _POWER_OF_TEN.fullmatch(text):
         return _decimal(match.group(1), "1", match.group(2))
     if match := _QUOTIENT.fullmatch(text):

@@ -1,4 +1,4 @@
-r"""Turns what Python prints into LaTeX: `x**2 + 1`, `[1, 2]`, `Fraction(3, 4)`, `np.float64(0.5)`, `2*sqrt(3)`.
+r"""Turns what Python prints into LaTeX: `x**2 + 1`, `[1, 2]`, `Fraction(3, 4)`, `np.float64(0.5)`.
 
 Reads the syntax tree and knows a short list of nodes and names; nothing is ever evaluated.
 
@@ -24,26 +24,10 @@ _GREEK = frozenset(
 )
 _FUNCTIONS = frozenset(["sin", "cos", "tan", "cot", "sec", "csc", "sinh", "cosh", "tanh", "ln"])
 _WRITTEN = {"log": "ln", "asin": "arcsin", "acos": "arccos", "atan": "arctan"}
-_PLAIN = frozenset(
-    [
-        "int",
-        "float",
-        "str",
-        "list",
-        "tuple",
-        "sorted",
-        "Integer",
-        "Float",
-        "Decimal",
-        "mpf",
-        "Tuple",
-        "int32",
-        "int64",
-        "float32",
-        "float64",
-        "array",
-    ]
-)
+_PLAIN = frozenset([
+    "int", "float", "str", "list", "tuple", "sorted", "Integer", "Float", "Decimal", "mpf", "Tuple",
+    "int32", "int64", "float32", "float64", "array",
+])  # fmt: skip
 """Calls that print around a value without changing it."""
 _SIGNS: dict[type[ast.AST], str] = {ast.Lt: "<", ast.LtE: r"\le ", ast.Gt: ">", ast.GtE: r"\ge ", ast.Eq: "="}
 

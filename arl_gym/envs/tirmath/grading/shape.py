@@ -47,8 +47,8 @@ _LETTER = re.compile(r"(?<![\\A-Za-z])[A-Za-z]|\\text")
 _NO_UNIT = frozenset(["hundred", "thousand", "million", "billion", "trillion", "dozen", "pi", "sqrt", "not"])
 _UNITS = {
     "cm": "centimeter", "km": "kilometer", "mm": "millimeter", "m": "meter", "metre": "meter", "in": "inch",
-    "inche": "inch", "ft": "foot", "feet": "foot", "sec": "second", "min": "minute", "hr": "hour", "gm": "gram",
-    "kg": "kilogram", "lb": "pound", "usd": "dollar", "sq": "square", "unit": "", "units": "",
+    "inche": "inch", "ft": "foot", "feet": "foot", "sec": "second", "min": "minute", "hr": "hour",
+    "gm": "gram", "kg": "kilogram", "lb": "pound", "usd": "dollar", "sq": "square", "unit": "", "units": "",
 }  # fmt: skip
 
 
@@ -151,7 +151,7 @@ def _interval(text: str, brackets: str, ends: Sequence[str], variable: str = "")
 
 
 def _inequality(text: str) -> Shape | None:
-    """Read x<3, 3>x, 1<x\\le 2 as intervals."""
+    """Read a variable compared with one or two values as an interval."""
     signs = [m.group() for m in _TOKEN.finditer(text) if m.group() in _RELATIONS]
     parts = split(text, set(_RELATIONS))
     if not 2 <= len(parts) <= 3 or len(signs) != len(parts) - 1 or not all(parts):

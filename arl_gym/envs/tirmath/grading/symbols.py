@@ -1,7 +1,7 @@
 r"""Equality of expressions and relations with free symbols, by math-verify's parser and sympy.
 
-Imports sympy: for the worker process only. Two expressions are equal if they have the same symbols and the same
-values, to forty digits, at several points; at negative points only where both are real, so that
+Imports sympy: for the worker process only. Two expressions are equal if they have the same symbols and the
+same values, to forty digits, at several points; at negative points only where both are real, so that
 \sqrt{1/n} = 1/\sqrt{n}, but |x| is not x. What has no value (an unknown function) is left to math-verify.
 """
 
@@ -12,10 +12,10 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
-import sympy
-from math_verify import LatexExtractionConfig, parse, verify
+import sympy  # type: ignore[import-untyped]
+from math_verify import LatexExtractionConfig, parse, verify  # type: ignore[import-untyped]
 from sympy import Basic, Expr, Number, Rational
-from sympy.core.relational import Relational
+from sympy.core.relational import Relational  # type: ignore[import-untyped]
 
 from arl_gym.envs.tirmath.grading.number import Literal, read_number, rounds_to
 
@@ -26,7 +26,7 @@ TOLERANCE = Fraction(1, 10**40)
 POSITIVE = ("3/7", "5/4", "11/13", "17/9", "23/29", "31/37", "2/11", "13/6")
 """Values for the symbols in the order of their names; other points shift and scale them."""
 
-# As it comes, math-verify takes a trailing "t" or "m" for a unit, and a fraction out of a text it cannot read.
+# As it comes, math-verify drops a trailing "t" as a unit, and takes a fraction out of what it cannot read.
 _WHOLE_BOX = LatexExtractionConfig(
     try_extract_without_anchor=False,
     boxed_match_priority=0,
@@ -125,11 +125,12 @@ def _agree_at(gold: Expr, answer: Expr, complex_too: bool) -> bool | None:
     if not complex_too and not (left.is_real and right.is_real):
         return None
     off = (gold - answer).evalf(DIGITS)
-    return all(abs(_fraction(part)) <= TOLERANCE * min(1, _size(left)) for part in off.as_real_imag())
+    return _size(off) <= TOLERANCE * min(Fraction(1), _size(left))
 
 
 def _size(value: Expr) -> Fraction:
-    return max(abs(_fraction(part)) for part in value.as_real_imag())
+    real, imaginary = value.as_real_imag()
+    return max(abs(_fraction(real)), abs(_fraction(imaginary)))
 
 
 def _fraction(value: Expr) -> Fraction:

@@ -1,4 +1,4 @@
-"""The process that does symbolic mathematics: a fresh interpreter that compares and can be killed at any time.
+"""The process that does symbolic mathematics: a fresh interpreter that can be killed at any time.
 
 `main` serves one end of a pipe, `Worker` is the parent's handle. Not for user code: nothing is executed here
 but math-verify and sympy, on text that has passed `limits`. POSIX only.
