@@ -132,7 +132,7 @@ def speed(grader: Grader, memory_mb: int) -> None:
         300,
     )
     latencies("polynomial, worker", lambda i: grader.check(f"x^2-{i}x", f"x(x-{i})"), 300)
-    worker = Worker(memory_mb)
+    worker = Worker(memory_mb, limit_s=5.0)
     worker.wait_until_ready()
     latencies("integer, worker round trip", lambda i: round_trip(worker, i), 2000)
     worker.end()

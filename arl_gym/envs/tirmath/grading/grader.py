@@ -78,7 +78,7 @@ class Grader:
 
     def _check_in_worker(self, gold: str, answer: str) -> Verdict:
         if not self._workers:
-            self._workers.append(Worker(self.memory_mb))
+            self._start()
         worker = self._workers[0]
         try:
             worker.wait_until_ready()
@@ -86,7 +86,7 @@ class Grader:
             result = worker.reply(self.deadline_s * PATIENCE)
             if result == "timeout":
                 if len(self._workers) == 1:
-                    self._workers.append(Worker(self.memory_mb))
+                    self._start()
                 result = worker.reply(self.deadline_s * (1 - PATIENCE))
         except BaseException:  # a Ctrl-C in the middle, too: the next reply would be that of this pair
             self._workers.pop(0).end()
@@ -95,6 +95,9 @@ class Grader:
             return result
         self._workers.pop(0).end()
         return Verdict(equal=False, how=result)
+
+    def _start(self) -> None:
+        self._workers.append(Worker(self.memory_mb, limit_s=2 * self.deadline_s + 1))
 
     def close(self) -> None:
         """End the worker process. A later check starts a new one."""

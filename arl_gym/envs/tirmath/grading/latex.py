@@ -26,7 +26,7 @@ _SPELLINGS = {
     r"\gt": ">", r"\varnothing": r"\emptyset", r"\lbrace": r"\{", r"\rbrace": r"\}", r"\lbrack": "[",
     r"\rbrack": "]", r"\lparen": "(", r"\rparen": ")", r"\vert": "|", r"\lvert": "|", r"\rvert": "|",
     r"\colon": ":",
-    r"\imath": "i", r"\degree": r"^{\circ}", r"\percent": r"\%", r"\div": "/", r"\dots": r"\ldots",
+    r"\imath": "i", r"\percent": r"\%", r"\div": "/", r"\dots": r"\ldots",
     r"\cdots": r"\ldots", r"\ast": "*", r"\lor": ",", r"\vee": ",", r"\implies": r"\Rightarrow",
     r"\simeq": r"\approx", "%": r"\%",
 }  # fmt: skip

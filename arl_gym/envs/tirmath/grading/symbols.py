@@ -100,11 +100,13 @@ def _same_value(gold: Expr, answer: Expr, shown: Literal | None) -> bool:
         return False
     if not gold.free_symbols:
         return _same_number(gold, answer, shown)
-    pairs = list(zip(_points(gold), _points(answer), strict=True))
-    results = [_agree_at(gold.subs(p), answer.subs(q), i < 3) for i, (p, q) in enumerate(pairs)]
-    if all(result is None for result in results):
-        return bool(verify([gold], [answer], timeout_seconds=None))
-    return all(result is not False for result in results)
+    seen = False
+    for i, (p, q) in enumerate(zip(_points(gold), _points(answer), strict=True)):
+        agree = _agree_at(gold.subs(p), answer.subs(q), i < 3)
+        if agree is False:
+            return False
+        seen = seen or bool(agree)
+    return seen or bool(verify([gold], [answer], timeout_seconds=None))
 
 
 def _same_number(gold: Expr, answer: Expr, shown: Literal | None) -> bool:

@@ -17,21 +17,21 @@ from arl_gym.envs.tirmath.grading.judge import Verdict, judge
 from arl_gym.errors import DependencyMissing, WorkerError
 
 START_TIMEOUT_S = 120.0
-LONGEST_CHECK_S = 60.0
-"""When a worker whose parent has died in the middle of a check ends itself."""
-
 _BOOT = (
-    "import sys; sys.path[:] = sys.argv[3:];"
-    "from arl_gym.envs.tirmath.grading.worker import main; main(int(sys.argv[1]), int(sys.argv[2]))"
+    "import sys; sys.path[:] = sys.argv[4:];"
+    "from arl_gym.envs.tirmath.grading.worker import main; main(int(sys.argv[1]), *map(float, sys.argv[2:4]))"
 )
 
 
-def main(fd: int, memory_mb: int) -> None:
-    """Answer pairs over the socket `fd` until it is closed."""
+def main(fd: int, memory_mb: float, limit_s: float) -> None:
+    """Answer pairs over the socket `fd` until it is closed.
+
+    A pair that takes longer than `limit_s` ends the process: its parent would have killed it, were it alive.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with contextlib.suppress(ValueError, OSError):  # the caller's own limit is lower
-        resource.setrlimit(resource.RLIMIT_AS, (memory_mb << 20, memory_mb << 20))
+        resource.setrlimit(resource.RLIMIT_AS, (int(memory_mb) << 20, int(memory_mb) << 20))
     conn = Connection(fd)
     try:
         from arl_gym.envs.tirmath.grading import symbols
@@ -44,7 +44,7 @@ def main(fd: int, memory_mb: int) -> None:
         while True:
             gold, answer = conn.recv()
             # The default action of the alarm kills the process even inside C code.
-            signal.setitimer(signal.ITIMER_REAL, LONGEST_CHECK_S)
+            signal.setitimer(signal.ITIMER_REAL, limit_s)
             verdict = _serve(gold, answer)
             signal.setitimer(signal.ITIMER_REAL, 0)
             conn.send((verdict.equal, verdict.how))
@@ -65,12 +65,12 @@ def _serve(gold: str, answer: str) -> Verdict:
 class Worker:
     """The parent's handle of one process. Not thread-safe."""
 
-    def __init__(self, memory_mb: int):
+    def __init__(self, memory_mb: int, limit_s: float):
         self._conn, theirs = Pipe()
         self._is_ready = False
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, str(theirs.fileno()), str(memory_mb), *sys.path],
+                [sys.executable, "-c", _BOOT, str(theirs.fileno()), str(memory_mb), str(limit_s), *sys.path],
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
