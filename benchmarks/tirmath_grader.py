@@ -84,7 +84,7 @@ def sweep(grader: Grader, rows: list[str]) -> tuple[int, list[tuple[str, str]], 
 
 def plain_math_verify(gold: str, response: str) -> bool:
     """Use math-verify as its README does."""
-    from math_verify import parse, verify
+    from math_verify import parse, verify  # type: ignore[import-untyped]
 
     return bool(verify(parse(f"${gold}$"), parse(response)))
 

@@ -37,12 +37,18 @@ class Verdict:
 Symbols = Callable[[str, str], bool]
 """Says whether two expressions or relations in canonical LaTeX, gold first, are equal."""
 
+_COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
+_UNDERSTOOD = frozenset([
+    "frac", "sqrt", "binom", "overline", "cdot", "times", "pi", "infty", "%", "le", "ge", "ne", "lfloor",
+    "rfloor", "lceil", "rceil", "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan",
+    "sinh", "cosh", "tanh", "log", "ln", "exp", "int", "sum", "prod", "lim", "to", "max", "min", "gcd", "alpha",
+    "beta", "gamma", "delta", "theta", "lambda", "mu", "rho", "sigma", "phi", "omega", "epsilon", "Delta", "angle",
+])  # fmt: skip
+"""Commands that the parser reads; it drops others without a word, such as an \\approx and what follows."""
 _BASE = re.compile(r"(-?[0-9A-Za-z.]*[0-9][0-9A-Za-z.]*|-?[A-F]+)_\{(\d+|\\text\{[a-z]+\})\}")
 _BASES = {"two": "2", "eight": "8", "ten": "10", "sixteen": "16"}
-_RELATION = re.compile(
-    r"[=<>]|\\(?:le|ge|ne|in|approx|Rightarrow|to|cup|cap|mid|subset|setminus)(?![A-Za-z])"
-)
-_LEFT_UNDONE = re.compile(r"\\(?:int|iint|oint|sum|prod|lim|frac\{d\}|frac\{\\partial)(?![A-Za-z])")
+_RELATION = re.compile(r"[=<>]|\\(?:le|ge|ne)(?![A-Za-z])")
+_LEFT_UNDONE = re.compile(r"\\(?:[io]?int|sum|prod|lim|frac\{d\}|frac\{\\partial)(?![A-Za-z])")
 _NAME = re.compile(
     r"[A-Za-z]+(\+[A-Za-z]+)*|\|[A-Za-z]+\||[A-Za-z]+\([^()=]*\)|\(x,y(,z)?\)|\(a,b(,c)?\)"
     r"|\\(?:alpha|beta|gamma|theta|phi|lambda|mu|omega|Delta|(?:angle|triangle) ?[A-Za-z]+)"
@@ -212,8 +218,10 @@ def _numeral(text: str) -> tuple[str, str] | None:
 
 
 def _is_text(text: str) -> bool:
-    """Say whether to compare letter by letter: words, ratios and times of day, primes, nothing readable."""
-    return r"\text{" in text or ":" in text or "'" in text or not re.search(r"[A-Za-z0-9]", text)
+    """Say whether to compare letter by letter: words, ratios and times, x' and x1, unknown commands."""
+    if not re.search(r"[A-Za-z0-9]", text) or re.search(r"[:']|[A-Za-z]\d", _COMMAND.sub("\0", text)):
+        return True
+    return not _UNDERSTOOD.issuperset(_COMMAND.findall(text))
 
 
 def _same_words(gold: str, answer: str) -> bool:

@@ -216,6 +216,10 @@ def _argument(tokens: list[str], i: int, command: str) -> tuple[str, int]:
         return _group(tokens, i)
     if tokens[i] == "(" and command == r"\sqrt":
         return _parenthesised(tokens, i)
+    if command in ("^", "_") and tokens[i].isdigit():
+        # LaTeX would take one digit, but nobody who writes x^21 means x^2 times 1.
+        end = next((j for j in range(i, len(tokens)) if not tokens[j].isdigit()), len(tokens))
+        return "".join(tokens[i:end]), end
     return _piece(tokens, i)
 
 

@@ -90,7 +90,7 @@ def split(text: str, separators: set[str]) -> list[str]:
 
 
 def _sequence(kind: Kind, text: str, parts: Sequence[str]) -> Shape:
-    if "" in parts and len(parts) > 1:
+    if kind == "list":
         # "2, 3, \text{ and } 4" has two separators in a row.
         parts = [part for i, part in enumerate(parts) if part or i in (0, len(parts) - 1)]
     if "" in parts or len(parts) > MAX_ITEMS:
