@@ -39,10 +39,11 @@ Symbols = Callable[[str, str], bool]
 
 _COMMAND = re.compile(r"\\([A-Za-z]+|.)", re.DOTALL)
 _UNDERSTOOD = frozenset([
-    "frac", "sqrt", "binom", "overline", "cdot", "times", "pi", "infty", "%", "le", "ge", "ne", "lfloor",
-    "rfloor", "lceil", "rceil", "sin", "cos", "tan", "cot", "sec", "csc", "arcsin", "arccos", "arctan",
-    "sinh", "cosh", "tanh", "log", "ln", "exp", "int", "sum", "prod", "lim", "to", "max", "min", "gcd", "alpha",
-    "beta", "gamma", "delta", "theta", "lambda", "mu", "rho", "sigma", "phi", "omega", "epsilon", "Delta", "angle",
+    "frac", "sqrt", "binom", "overline", "cdot", "times", "pi", "infty", "%", "le", "ge", "ne",
+    "lfloor", "rfloor", "lceil", "rceil", "sin", "cos", "tan", "cot", "sec", "csc", "arcsin",
+    "arccos", "arctan", "sinh", "cosh", "tanh", "log", "ln", "exp", "int", "sum", "prod", "lim",
+    "to", "max", "min", "gcd", "alpha", "beta", "gamma", "delta", "theta", "lambda", "mu", "rho",
+    "sigma", "phi", "omega", "epsilon", "Delta", "angle",
 ])  # fmt: skip
 """Commands that the parser reads; it drops others without a word, such as an \\approx and what follows."""
 _BASE = re.compile(r"(-?[0-9A-Za-z.]*[0-9][0-9A-Za-z.]*|-?[A-F]+)_\{(\d+|\\text\{[a-z]+\})\}")
@@ -87,27 +88,22 @@ def judge(gold: str, answer: str, symbols: Symbols) -> Verdict:
 
 
 def _compare(gold: Shape, answer: Shape, symbols: Symbols) -> Verdict:
-    if gold.text == answer.text and gold.unit == answer.unit:
-        return Verdict(equal=True, how="string")
-    if gold.name and answer.name and _bare(gold.name) != _bare(answer.name):
-        return _atoms(gold.text, answer.text, symbols)
+    if gold.name and answer.name and gold.name != answer.name:
+        return _atoms(gold.equation, answer.equation, symbols)
     if bool(gold.name) != bool(answer.name) and not _is_name(gold.name or answer.name, gold):
         return Verdict(equal=False, how="structure")
     gold, answer = _single(gold), _single(answer)
+    if gold.text == answer.text and gold.unit == answer.unit:
+        return Verdict(equal=True, how="string")
     if gold.kind == answer.kind == "atom":
         if gold.unit and answer.unit and gold.unit != answer.unit:
             return Verdict(equal=False, how="unit")
-        return _atoms(_value(gold), _value(answer), symbols)
+        return _atoms(gold.text, answer.text, symbols)
     if not _may_match(gold, answer):
         return Verdict(equal=False, how="structure")
     if gold.kind in ("list", "set", "union") and not _is_positional(gold, answer):
         return _in_any_order(gold.items, answer.items, symbols)
     return _in_order(gold.items, answer.items, symbols)
-
-
-def _value(shape: Shape) -> str:
-    """Return the text of an atom without the name before its equals sign."""
-    return shape.text.rpartition("=")[2] if shape.name else shape.text
 
 
 def _single(shape: Shape) -> Shape:
@@ -116,13 +112,10 @@ def _single(shape: Shape) -> Shape:
     return shape
 
 
-def _bare(name: str) -> str:
-    return re.sub(r"_\{[^{}]*\}|\s", "", name)
-
-
 def _is_name(text: str, gold: Shape) -> bool:
     """Say whether `text` names the value behind it. Of a gold answer x+y=0 the equation itself is wanted."""
-    return _NAME.fullmatch(_bare(text)) is not None and not (gold.name and "+" in text)
+    name = re.sub(r"_\{[^{}]*\}", "", text)
+    return _NAME.fullmatch(name) is not None and not (gold.name and "+" in name)
 
 
 def _may_match(gold: Shape, answer: Shape) -> bool:

@@ -23,10 +23,12 @@ class Shape:
 
     kind: Kind
     text: str
-    """The whole piece in canonical LaTeX; of an atom without its unit."""
+    """The piece in canonical LaTeX, without its name and, of an atom, without its unit."""
     items: tuple["Shape", ...] = ()
     name: str = ""
     """What stood before the equals sign."""
+    equation: str = ""
+    """The piece with what stood before the equals sign."""
     brackets: str = ""
     """Those of an interval: "[)" and so on."""
     variable: str = ""
@@ -69,7 +71,7 @@ def parse_shape(text: str) -> Shape:
         return interval
     parts = split(text, {"="})
     if len(parts) > 1 and re.search(r"[A-Za-z]", parts[0]):
-        return replace(parse_shape(parts[-1]), name=parts[0], text=text)
+        return replace(parse_shape(parts[-1]), name=parts[0], equation=text)
     if match := re.fullmatch(rf"({_VARIABLE.pattern})\\in *(.*)", text):
         return parse_shape(match.group(2))
     if len(parts := split(text, {r"\cup"})) > 1:

@@ -236,6 +236,8 @@ PAIRS: dict[str, list[Pair]] = {
     "equation": [
         ("5", "x=5", True),
         ("5", "x=6", False),
+        ("5", r"x = 5\text{ cm}", True),
+        ("x_1=5", "x_2=5", False),
         ("x=5", "5", True),
         ("x=5", "y=5", False),
         ("x=5", "x = 5.0", True),
