@@ -17,6 +17,14 @@ from arl_gym.envs.tirmath.grading.judge import Verdict, judge
 from arl_gym.errors import DependencyMissing, WorkerError
 
 START_TIMEOUT_S = 120.0
+_FIRST_PAIRS = (
+    ("x^{2}-1", "(x-1)(x+1)"),
+    (r"\frac{\sqrt{3}}{3}", r"\frac{1}{\sqrt{3}}"),
+    ("2x+4y-3=0", r"y=-\frac{1}{2}x+\frac{3}{4}"),
+    (r"\sin^{2}t", r"1-\cos^{2}t"),
+)
+"""Compared before the worker is ready: parser and sympy build their tables on first use."""
+
 _BOOT = (
     "import sys; sys.path[:] = sys.argv[4:];"
     "from arl_gym.envs.tirmath.grading.worker import main; main(int(sys.argv[1]), *map(float, sys.argv[2:4]))"
@@ -38,7 +46,8 @@ def main(fd: int, memory_mb: float, limit_s: float) -> None:
     except ImportError:
         conn.send("missing")
         return
-    symbols.equal("x+1", "1+x")  # the parser builds its tables on first use
+    for gold, answer in _FIRST_PAIRS:
+        symbols.equal(gold, answer)
     conn.send("ready")
     with contextlib.suppress(EOFError, OSError):
         while True:
