@@ -1,1 +1,1 @@
-"""Mathematics with a Python interpreter: reason, run programs, answer in a box."""
+"""Mathematics with a Python tool: reason, run programs, answer in a box, as in SimpleTIR."""
