@@ -61,6 +61,10 @@ class WorkerError(ArlGymError, RuntimeError):
     """A worker process could not be started, or failed outside an episode."""
 
 
+class SandboxUnavailable(ArlGymError, RuntimeError):
+    """Programs cannot be run in the isolation asked for; the message says what was tried and what else to do."""
+
+
 class PolicyError(ArlGymError, RuntimeError):
     """A policy does not keep to the protocol of requests and replies, or cannot answer."""
 

@@ -1,0 +1,2 @@
+"""Runs programs."""
+from arl_gym.envs.tirmath.sandbox.sandbox import Sandbox
