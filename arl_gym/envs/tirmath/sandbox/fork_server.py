@@ -27,7 +27,6 @@ from arl_gym.envs.tirmath.sandbox.watch import watch
 
 TEMPLATE_START_S = 60.0
 CHILD_START_S = 20.0
-_MODULES = ("sympy", "numpy", "numpy.random")
 _ALL_SEALS = fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE
 
 
@@ -133,7 +132,6 @@ class Template:
             "readable": readable_paths(),
             "hidden": hidden_path(),
             "site_dirs": site_dirs(),
-            "modules": _MODULES,
             "timeout_s": limits.timeout_s,
             "memory_mb": limits.memory_mb,
         }

@@ -1,11 +1,10 @@
 """A program in an interpreter of its own, with limits and without a jail: the tier "unsafe"."""
 
 import json
-import os
 import sys
 
 from . import limits
-from .program import Program
+from .program import Program, furnish
 
 FILE_BYTES = 16 << 20
 
@@ -15,7 +14,7 @@ def main(args: list[str]) -> Program:
     settings = json.loads(args[0])
     with open(settings["program_fd"], "rb") as file:
         order = json.load(file)
-    sys.path += settings["site_dirs"]
+    furnish(settings["site_dirs"])
     import numpy.random  # noqa: F401 - so that it is seeded
 
     mapped = limits.mapped_bytes(limits.open_size()) if sys.platform == "linux" else 0
@@ -24,5 +23,4 @@ def main(args: list[str]) -> Program:
         timeout_s=settings["timeout_s"],
         file_bytes=FILE_BYTES,
     )
-    os.environ.pop("PYTHONHASHSEED", None)
     return Program(**order)

@@ -10,6 +10,7 @@ import linecache
 import os
 import random
 import signal
+import site
 import sys
 import threading
 import traceback
@@ -24,6 +25,16 @@ _OWN_FILES = (__file__, os.path.join(os.path.dirname(__file__), "boot.py"))
 
 OUT_OF_MEMORY = signal.SIGUSR2
 """What a program dies of whose MemoryError nobody caught: seen by waitpid, unlike anything it could write."""
+
+
+def furnish(site_dirs: list[str]) -> None:
+    """Give the interpreter what `site` gives one started in the usual way, and streams that take any text."""
+    sys.path += site_dirs
+    site.setquit()
+    site.sethelper()
+    os.environ.pop("PYTHONHASHSEED", None)
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
 
 
 class Program:

@@ -6,20 +6,29 @@ supervisor is when it is ready, each child's pidfd, and how each child ended. It
 
 import dataclasses
 import gc
-import importlib
 import json
 import os
 import select
 import signal
-import site
 import socket
-import sys
 from typing import Any
 
 from . import kernel, landlock, limits, namespaces, seccomp
-from .program import Program
+from .program import Program, furnish
 
 _JOB = 3  # the only descriptor of a child besides the standard ones
+
+# sympy imports a good part of itself at first use, which every child would repeat.
+_WARM_UP = """
+import numpy, numpy.random, numpy.linalg, sympy
+x, y = sympy.symbols("x y")
+str(sympy.expand((x + 1) ** 2))
+sympy.factor(x**2 - 1)
+sympy.solve(x**2 - 2, x), sympy.solve([x + y - 3, x - y - 1], [x, y]), sympy.nsolve(x**2 - 2, x, 1)
+sympy.simplify(sympy.sin(x) ** 2 + sympy.cos(x) ** 2), sympy.solveset(x**2 - 1, x)
+sympy.integrate(sympy.diff(x**3, x), (x, 0, 1)), sympy.limit(sympy.sin(x) / x, x, 0), sympy.N(sympy.pi, 20)
+sympy.Matrix([[1, 2], [3, 4]]).eigenvals(), sympy.factorint(360), sympy.latex(sympy.sqrt(2))
+"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +43,6 @@ class Settings:
     hidden: str
     """The path that they may not, although it may lie below one of those."""
     site_dirs: list[str]
-    modules: list[str]
-    """What is imported before forking."""
     timeout_s: float
     memory_mb: int
 
@@ -115,15 +122,9 @@ def _become_process_one() -> None:
 
 
 def _load(settings: Settings) -> None:
-    """Import what programs use, and make the interpreter look as one started in the usual way."""
-    sys.path += settings.site_dirs
-    site.setquit()
-    site.sethelper()
-    os.environ.pop("PYTHONHASHSEED", None)
-    for stream in (sys.stdin, sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-    for name in settings.modules:
-        importlib.import_module(name)
+    """Import what programs use."""
+    furnish(settings.site_dirs)
+    exec(_WARM_UP, {})
     # Nothing of this is collected, and looking at it again would copy its pages in every child.
     gc.collect()
     gc.freeze()
