@@ -96,6 +96,11 @@ def mount(source: str, target: str, kind: str | None, flags: int, data: str | No
     _checked(result, f"mount {source} on {target}")
 
 
+def unmount(path: str) -> None:
+    """Detach a mount."""
+    _checked(_libc().umount2(path.encode(), _MNT_DETACH), f"umount2 {path}")
+
+
 def make_tree_read_only(path: str) -> None:
     """Make a mount and all below it read-only (Linux 5.12 or newer)."""
     attributes = b"".join(n.to_bytes(8, "little") for n in (_MOUNT_ATTR_RDONLY, 0, 0, 0))
@@ -108,7 +113,7 @@ def pivot(path: str) -> None:
     os.chdir(path)
     # Both arguments the same: the old root is stacked below the new one and can be detached at once.
     syscall(_OWN_NUMBERS[machine()]["pivot_root"], b".", b".", name="pivot_root")
-    _checked(_libc().umount2(b".", _MNT_DETACH), "umount2")
+    unmount(".")
     os.chdir("/")
 
 
