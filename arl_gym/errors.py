@@ -62,7 +62,7 @@ class WorkerError(ArlGymError, RuntimeError):
 
 
 class SandboxUnavailable(ArlGymError, RuntimeError):
-    """Programs cannot be run in the isolation asked for; the message says what was tried and what else to do."""
+    """Programs cannot be run in the isolation asked for; the message says what failed and two ways on."""
 
 
 class PolicyError(ArlGymError, RuntimeError):

@@ -4,11 +4,12 @@
     python benchmarks/tirmath_sandbox.py soak --executions 20000  # processes, descriptors, files, memory
     python benchmarks/tirmath_sandbox.py hostile                  # program x tier x user: contained?
 
-Rates of the sandbox and of fresh interpreters come from the same run: on a noisy machine their ratio says more
-than either. As root, `hostile` runs everything a second time as an ordinary user.
+Rates of the sandbox and of fresh interpreters come from the same run: on a noisy machine their ratio says
+more than either. As root, `hostile` runs everything a second time as an ordinary user.
 """
 
 import argparse
+import json
 import os
 import resource
 import statistics
@@ -23,6 +24,7 @@ from pathlib import Path
 
 from arl_gym.envs.tirmath.sandbox import Sandbox
 
+ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = """
 import sympy, numpy
 x = sympy.Symbol("x")
@@ -124,11 +126,45 @@ def soak(tier: str, executions: int) -> int:
             statuses[execution.status] = statuses.get(execution.status, 0) + 1
         seconds = time.perf_counter() - start
         after = holdings(sandbox)
-    print(f"tier {sandbox.tier}: {executions} executions in {seconds:.0f} s, {executions / seconds:.0f} a second")
+    print(
+        f"tier {sandbox.tier}: {executions} executions, {seconds:.0f} s, {executions / seconds:.0f} a second"
+    )
     print(", ".join(f"{status} {count}" for status, count in sorted(statuses.items())))
     for name, value in before.items():
         print(f"{name:<24}{value:>10.1f}{after[name]:>10.1f}")
     return 0
+
+
+def hostile(tiers: list[str]) -> int:
+    """Print for every hostile program whether it was contained, by tier and user."""
+    results = {
+        (tier, uid): containment(tier, uid)
+        for tier in tiers
+        for uid in ([None] if os.getuid() else [None, 65534])
+    }
+    heads = [f"{tier} {'' if uid is None else uid}".strip() for tier, uid in results]
+    print(f"{'program':<36}" + "".join(f"{head:>18}" for head in heads))
+    for name in next(iter(results.values())):
+        cells = ["yes" if not result[name] else "NO" for result in results.values()]
+        print(f"{name:<36}" + "".join(f"{cell:>18}" for cell in cells))
+    print(f"{'contained':<36}" + "".join(f"{tally(result):>18}" for result in results.values()))
+    escapes = [f"{name}: {what}" for result in results.values() for name, what in result.items() if what]
+    print("\n".join(escapes))
+    return 1 if escapes else 0
+
+
+def tally(result: dict[str, str]) -> str:
+    """Return how many programs of all were contained."""
+    return f"{sum(not what for what in result.values())}/{len(result)}"
+
+
+def containment(tier: str, uid: int | None) -> dict[str, str]:
+    """Run the hostile programs of the tests; return by name what was not contained."""
+    command = [sys.executable, "-m", "tests.envs.tirmath.sandbox.containment", "--tier", tier, "--slow"]
+    command += [] if uid is None else ["--uid", str(uid)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
+    results: dict[str, str] = json.loads(done.stdout)["results"]
+    return results
 
 
 def holdings(sandbox: Sandbox) -> dict[str, float]:

@@ -17,7 +17,9 @@ def run(args: list[str]) -> int:
     options.add_argument("--tier", default="auto", help="auto, namespace, landlock or unsafe")
     options.add_argument("--timeout-s", type=float, default=3.0, help="wall-clock seconds of a program")
     options.add_argument("--memory-mb", type=positive_int, default=512, help="address space of a program")
-    options.add_argument("--output-bytes", type=positive_int, default=65536, help="of stdout and of stderr, each")
+    options.add_argument(
+        "--output-bytes", type=positive_int, default=65536, help="of stdout and of stderr, each"
+    )
     options.add_argument("--max-concurrency", type=positive_int, default=16, help="programs at the same time")
     with serve(**vars(options.parse_args(args))) as server:
         print(f"{server.url}  tier {server.sandbox.tier}", flush=True)

@@ -13,7 +13,7 @@ from arl_gym.envs.tirmath.sandbox.execution import Execution
 Run = Callable[[Mapping[str, Any], str, float], Execution]
 
 _SECRET = "ARL_GYM_CANARY"
-_PROGRAM = '''
+_PROGRAM = """
 import os, secrets, socket, decimal, fractions, numpy.random, sympy
 
 def attempt(name, action):
@@ -53,7 +53,7 @@ attempt("sends signals to the supervisor", lambda: os.kill({pid}, 0))
 attempt("sends signals to the template", lambda: os.kill(os.getppid(), 0))
 assert sympy.expand((sympy.Symbol("x") + 1) ** 2).as_poly().degree() == 2
 print("end")
-'''
+"""
 
 
 def breaches(run: Run) -> list[str]:

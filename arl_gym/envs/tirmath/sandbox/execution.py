@@ -12,9 +12,9 @@ Status = Literal["ok", "error", "timeout", "memory", "output_limit", "killed", "
 class Execution:
     """What came of one program.
 
-    The status is what the supervisor saw: `ok` exit code 0; `error` any other; `timeout`, `output_limit` it was
-    ended for that; `memory` a MemoryError ended it; `killed` it died of a signal (the return code is its negative
-    number); `sandbox_error` it was not run to its end through no fault of its own, and `stderr` says why.
+    The status is what the supervisor saw: `ok` exit code 0; `error` any other; `timeout`, `output_limit` it
+    was ended for that; `memory` a MemoryError ended it; `killed` it died of a signal (the return code is its
+    negative number); `sandbox_error` no fault of its own kept it from running to its end: `stderr` says what.
     """
 
     status: Status

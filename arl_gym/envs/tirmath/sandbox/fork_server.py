@@ -3,6 +3,7 @@
 A child is forked and jailed ahead of its program and runs one only. Internal: users see `Sandbox`.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -38,7 +39,7 @@ class Child:
         self._report, report = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         out_read, out_write = os.pipe()
         err_read, err_write = os.pipe()
-        self.outputs = (out_read, err_read)
+        self.outputs: tuple[int, ...] = (out_read, err_read)
         self._pidfd: int | None = None
         try:
             socket.send_fds(control, [b"child"], [job.fileno(), out_write, err_write, report.fileno()])
@@ -98,10 +99,8 @@ class Child:
     def kill(self) -> None:
         """End it; where it has no pidfd yet, closing its socket does."""
         if self._pidfd is not None:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-            except ProcessLookupError:
-                pass  # it has ended
 
     def close(self) -> None:
         """End it if it runs, and give its descriptors back."""
@@ -204,7 +203,7 @@ class ForkServer:
         return template.pid if template else None
 
     def run(self, order: Mapping[str, Any], stdin: str, called: float) -> Execution:
-        """Run a program, as `Sandbox.run`; `called` is the monotonic time from which its queue time counts."""
+        """Run a program, as `Sandbox.run`; its queue time counts from the monotonic time `called`."""
         try:
             child = self._start(order, stdin)
         except OSError as error:

@@ -3,6 +3,7 @@
 Works wherever Python has POSIX processes. Slow: the program's imports are its own.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -33,10 +34,9 @@ class FreshProcess:
 
     def kill(self) -> None:
         """End it and its process group."""
-        try:
+        # All of it may have ended; macOS says so in the second way.
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass  # all of it has ended; macOS says so in the second way
 
 
 class FreshInterpreters:
@@ -86,7 +86,7 @@ class FreshInterpreters:
 
 
 def _file(text: str) -> IO[bytes]:
-    file = tempfile.TemporaryFile()
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
     file.write(text.encode("utf-8", "surrogatepass"))
     file.seek(0)
     return file

@@ -64,7 +64,7 @@ def site_dirs() -> list[str]:
 
 
 def readable_paths() -> list[str]:
-    """Return what a program must be able to read: Python's library, the site directories and system libraries."""
+    """Return what programs must be able to read: Python's library, site directories and system libraries."""
     standard = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
     wanted: Sequence[str] = [*standard, *site_dirs(), *_SYSTEM_PATHS]
     return [path for path in dict.fromkeys(wanted) if os.path.exists(path)]

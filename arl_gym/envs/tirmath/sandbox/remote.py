@@ -62,7 +62,9 @@ class RemoteSandbox:
         finally:
             connection.close()
         if response.status != 200:
-            raise http.client.HTTPException(f"status {response.status}: {answer[:200].decode(errors='replace')}")
+            raise http.client.HTTPException(
+                f"status {response.status}: {answer[:200].decode(errors='replace')}"
+            )
         facts: dict[str, Any] = json.loads(answer)
         return facts
 

@@ -1,8 +1,8 @@
 """`Sandbox`: runs programs on this machine, isolated, many at a time.
 
 >>> with Sandbox() as sandbox:
-...     sandbox.run("print(2**10)").stdout
-'1024\n'
+...     sandbox.run("print(2**10, end='')").stdout
+'1024'
 """
 
 import os

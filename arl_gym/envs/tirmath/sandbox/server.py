@@ -92,7 +92,9 @@ class _Handler(BaseHTTPRequestHandler):
             raise ValueError("expected a JSON object with the key 'code'")
         for key, value in order.items():
             if key not in _FIELDS or not isinstance(value, _FIELDS[key]) or isinstance(value, bool):
-                raise ValueError(f"expected the keys {', '.join(_FIELDS)} of type str and int, got {key}={value!r:.80}")
+                raise ValueError(
+                    f"expected the keys {', '.join(_FIELDS)} of type str and int, got {key}={value!r:.80}"
+                )
         return order
 
     def _answer(self, status: int, content: dict[str, Any]) -> None:

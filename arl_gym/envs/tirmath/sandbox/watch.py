@@ -22,8 +22,9 @@ _END_S = 10.0
 class Process(Protocol):
     """A program that runs."""
 
-    outputs: Sequence[int]
-    """The reading ends of stdout and stderr."""
+    @property
+    def outputs(self) -> Sequence[int]:
+        """The reading ends of stdout and stderr."""
 
     def done(self) -> int | None:
         """Return the descriptor that becomes readable when it has ended, or None: then ask `ended`."""
@@ -95,7 +96,7 @@ _Cause = Literal["timeout", "output_limit"] | None
 
 
 def _follow(process: Process, streams: Sequence[_Stream], deadline: float) -> tuple[_Cause, int]:
-    """Collect output until the program has ended by itself or by us; return why we ended it, and its exit code."""
+    """Collect output until the program has ended; return why we ended it, if we did, and its exit code."""
     cause: _Cause = None
     while (code := process.ended()) is None:
         left = deadline - time.monotonic()

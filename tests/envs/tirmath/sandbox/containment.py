@@ -14,13 +14,12 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import arl_gym
 from arl_gym.envs.tirmath.sandbox import Sandbox
 from arl_gym.envs.tirmath.sandbox.jail import kernel
-
 from tests.envs.tirmath.sandbox.hostile import PRELUDE, PROGRAMS, Hostile
 
 SECRET = "the host's own"
@@ -67,12 +66,15 @@ class Host:
         found += [str(path) for path in _traces() if path.exists()]
         if self._facts() != self._stat or self.secret.read_text() != SECRET:
             found.append("the host's file was touched")
-        for name, sock in (("tcp", self.tcp), ("udp", self.udp), ("abstract", self.abstract)):
-            try:
-                (sock.accept if name == "tcp" else sock.recv_into)(*([] if name == "tcp" else [bytearray(9)]))
+        arrivals = {
+            "TCP": self.tcp.accept,
+            "UDP": lambda: self.udp.recv(9),
+            "the abstract socket": lambda: self.abstract.recv(9),
+        }
+        for name, receive in arrivals.items():
+            with suppress(BlockingIOError):
+                receive()
                 found.append(f"something arrived by {name}")
-            except BlockingIOError:
-                pass
         return ", ".join(found)
 
 
@@ -104,7 +106,7 @@ def try_out(sandbox: Sandbox, host: Host, hostile: Hostile) -> str:
 def try_all(tier: str, *, slow: bool) -> dict[str, str]:
     """Run all programs, the slow ones too where asked; return by name what was not contained."""
     chosen = [each for each in PROGRAMS if slow or not each.slow]
-    limits = {"timeout_s": 4.0, "memory_mb": 256, "max_concurrency": 4}
+    limits = {"timeout_s": 4.0, "memory_mb": 128, "max_concurrency": 4}
     with Sandbox(tier, **limits) as sandbox, a_host() as host, ThreadPoolExecutor(4) as pool:  # type: ignore[arg-type]
         results = pool.map(lambda each: try_out(sandbox, host, each), chosen)
         return {each.name: result for each, result in zip(chosen, results, strict=True)}
@@ -151,7 +153,7 @@ def main() -> None:
         os.environ["HOME"] = "/"
         os.execv(sys.executable, [*command, *(["--slow"] if args.slow else [])])
     results = try_all(args.tier, slow=args.slow)
-    print(json.dumps({"tier": args.tier, "uid": os.getuid(), "results": results}))
+    json.dump({"tier": args.tier, "uid": os.getuid(), "results": results}, sys.stdout)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Hostile programs, and what it means that they are contained.
 
-A program is a template: `$secret` a file of the host, `$folder` a folder that anybody may write to, `$home` that
-of the supervisor's user, `$pid` the supervisor, `$tcp` and `$udp` ports that listen, `$abstract` an abstract
+A program is a template: `$secret` a file of the host, `$folder` a folder that anybody may write to, `$home`
+that of the supervisor's user, `$pid` the supervisor, `$tcp` and `$udp` ports that listen, `$abstract` an abstract
 socket that listens. `attempt` (see PRELUDE) prints "refused" or "BREACH", and lets any exception but OSError
 through: a program that is merely broken does not count as contained.
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from arl_gym.envs.tirmath.sandbox import Execution
 
-PRELUDE = '''
+PRELUDE = """
 import ctypes, os, platform, sys
 
 def attempt(action):
@@ -40,7 +40,7 @@ def write(path, mode="w"):
     with open(path, mode) as file:
         file.write("x")
     return path
-'''
+"""
 
 Check = Callable[[Execution], bool]
 
@@ -63,7 +63,7 @@ def refused(execution: Execution) -> bool:
 
 
 def bounded(limit: int) -> Check:
-    """The program printed how far it came: less than the limit. Or it ran out of memory or died on the way."""
+    """The program printed how far it came: less than the limit. Or it ran out of memory or died before."""
 
     def check(execution: Execution) -> bool:
         if execution.status != "ok":
@@ -200,7 +200,7 @@ _SYSCALLS = {
     "unmount": "166, 39, b'/', 2",
     "pivot root": "155, 41, b'/', b'/'",
     "raise capabilities": "126, 91, b'\\x22\\x05\\x08\\x20\\0\\0\\0\\0', b'\\xff' * 24",
-    "handle of a file": "303, 264, -100, b'/', ctypes.create_string_buffer(128), ctypes.create_string_buffer(8), 0",
+    "handle of a file": "303, 264, -100, b'/', ctypes.create_string_buffer(128), None, 0",
     "open by handle": "304, 265, -100, ctypes.create_string_buffer(128), 0",
     "system V shared memory": "29, 194, 0, 64 << 20, 0o1600",
     "system V queue": "68, 186, 0, 0o1600",
@@ -260,12 +260,14 @@ _OTHERS = [
     ),
     Hostile(
         name="memory bomb, caught",
-        program="kept = []\ntry:\n    while True: kept.append(bytearray(1 << 20))\nexcept MemoryError: print(len(kept))",
+        program="kept = []\ntry:\n    while True: kept.append(bytearray(1 << 20))\n"
+        "except MemoryError: print(len(kept))",
         contained=bounded(700),
     ),
     Hostile(
         name="mapped memory bomb",
-        program="import mmap\nkept = []\ntry:\n    while len(kept) < 4000: kept.append(mmap.mmap(-1, 1 << 20))\n"
+        program="import mmap\nkept = []\ntry:\n"
+        "    while len(kept) < 4000: kept.append(mmap.mmap(-1, 1 << 20))\n"
         "except (OSError, MemoryError): pass\nprint(len(kept))",
         contained=bounded(700),
     ),
@@ -281,7 +283,12 @@ _OTHERS = [
         contained=said("kept", "timeout"),
         slow=True,
     ),
-    Hostile(name="loop in C", program="print(7 ** (10 ** 9) % 10)", contained=ended("timeout", "memory"), slow=True),
+    Hostile(
+        name="loop in C",
+        program="print(7 ** (10 ** 9) % 10)",
+        contained=ended("timeout", "memory"),
+        slow=True,
+    ),
     Hostile(
         name="endless regular expression",
         program="import re\nre.match('(a+)+b', 'a' * 60)",
@@ -325,7 +332,8 @@ _OTHERS = [
     ),
     Hostile(
         name="daemon",
-        program="def daemon():\n    if os.fork() == 0:\n        os.setsid()\n        os.fork()\nattempt(daemon)",
+        program="def daemon():\n    if os.fork() == 0:\n        os.setsid()\n        os.fork()\n"
+        "attempt(daemon)",
         contained=refused,
     ),
     Hostile(name="threads", program=_THREADS.format(stack=0, n=500), contained=bounded(200)),
@@ -350,7 +358,8 @@ _OTHERS = [
     ),
     Hostile(
         name="inode fill",
-        program="n = 0\nfor place in ('.', '$folder', '/tmp', '/dev/shm'):\n    try:\n        for i in range(5000):\n"
+        program="n = 0\nfor place in ('.', '$folder', '/tmp', '/dev/shm'):\n"
+        "    try:\n        for i in range(5000):\n"
         "            open(os.path.join(place, f'arl_gym_{i}'), 'w').close(); n += 1\n"
         "    except OSError: pass\nprint(n)",
         contained=said("0\n"),
@@ -371,7 +380,9 @@ _OTHERS = [
         program="print('kept', end='')\nos._exit(7)",
         contained=lambda e: (e.stdout, e.status, e.returncode) == ("kept", "error", 7),
     ),
-    Hostile(name="segmentation fault", program="ctypes.string_at(0)", contained=lambda e: e.returncode == -11),
+    Hostile(
+        name="segmentation fault", program="ctypes.string_at(0)", contained=lambda e: e.returncode == -11
+    ),
     Hostile(name="abort", program="os.abort()", contained=lambda e: e.returncode == -6),
     Hostile(
         name="killed by itself",
@@ -392,7 +403,8 @@ _OTHERS = [
     ),
     Hostile(
         name="forged result",
-        program="for fd in range(3, 20):\n    for text in (b'ready', b'0', b'started', b'{\"status\": \"ok\"}'):\n"
+        program="for fd in range(3, 20):\n"
+        "    for text in (b'ready', b'0', b'started', b'{\"status\": \"ok\"}'):\n"
         "        try: os.write(fd, text)\n        except OSError: pass\nos._exit(9)",
         contained=lambda e: (e.status, e.returncode) == ("error", 9),
     ),
@@ -424,13 +436,14 @@ _OTHERS = [
     ),
     Hostile(
         name="patched state",
-        program="import builtins, math, sympy, numpy\nbuiltins.print = None\nmath.pi = 4\nsympy.pi = sympy.Integer(3)\n"
-        "numpy.sum = None",
+        program="import builtins, math, sympy, numpy\nbuiltins.print = None\nmath.pi = 4\n"
+        "sympy.pi = sympy.Integer(3)\nnumpy.sum = None",
         contained=ended("ok"),
     ),
     Hostile(
         name="exit hooks",
-        program="import atexit\natexit.register(print, 'hook')\nclass A:\n    def __del__(self): print('del')\na = A()",
+        program="import atexit\natexit.register(print, 'hook')\n"
+        "class A:\n    def __del__(self): print('del')\na = A()",
         contained=said("hook\ndel\n"),
     ),
     Hostile(
@@ -453,7 +466,7 @@ _OTHERS = [
     ),
     Hostile(
         name="stack overflow in C",
-        program="import threading\nthreading.stack_size(64 << 20)\nx = None\nfor _ in range(10**6): x = [x]\n"
+        program="import threading\nthreading.stack_size(64 << 20)\nx = None\nfor _ in range(10**5): x = [x]\n"
         "repr(x)",
         contained=lambda e: e.status in ("error", "killed", "memory"),
     ),

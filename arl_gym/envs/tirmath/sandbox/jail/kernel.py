@@ -55,7 +55,9 @@ def machine() -> str:
     name = platform.machine()
     if platform.system() != "Linux" or name not in _OWN_NUMBERS:
         known = " or ".join(_OWN_NUMBERS)
-        raise OSError(f"expected Linux on {known}, this is {platform.system()} on {name or 'an unknown machine'}")
+        raise OSError(
+            f"expected Linux on {known}, this is {platform.system()} on {name or 'an unknown machine'}"
+        )
     return name
 
 

@@ -15,7 +15,7 @@ _MAX_FILES = 64
 
 
 def open_size() -> int:
-    """Return a descriptor that tells `mapped_bytes` the size of this process, also where /proc is out of sight."""
+    """Return a descriptor that tells `mapped_bytes` this process's size, also where /proc is out of sight."""
     return os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
 
 

@@ -1,4 +1,4 @@
-"""Namespaces: a root directory with nothing but Python and its libraries, read-only, and nobody else in sight.
+"""Namespaces: a root directory with nothing but Python and its libraries, read-only, and nobody in sight.
 
 Entered once, by the template; the children that it forks share them and are kept from one another by their
 user ids and by seccomp, which is all they could reach each other by.
@@ -9,7 +9,9 @@ from collections.abc import Sequence
 
 from . import kernel
 
-_FLAGS = kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
+_FLAGS = (
+    kernel.CLONE_NEWNS | kernel.CLONE_NEWPID | kernel.CLONE_NEWNET | kernel.CLONE_NEWIPC | kernel.CLONE_NEWUTS
+)
 # Covered by the new root while it is built: there on every Linux, and Python does not live in it.
 _NEW_ROOT = "/sys"
 
@@ -44,7 +46,9 @@ def change_root(readable: Sequence[str], hidden: str) -> None:
     for path in readable:
         _link(path)
     if os.path.isdir(_NEW_ROOT + hidden):
-        kernel.mount("tmpfs", _NEW_ROOT + hidden, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=4k,mode=755")
+        kernel.mount(
+            "tmpfs", _NEW_ROOT + hidden, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "size=4k,mode=755"
+        )
     kernel.make_tree_read_only(_NEW_ROOT)
     kernel.pivot(_NEW_ROOT)
 

@@ -95,7 +95,7 @@ def _step(action: Callable[[], object]) -> None:
 def _exit_code(code: object) -> int:
     if code is None or isinstance(code, int):
         return (code or 0) & 0xFF
-    print(code, file=sys.stderr)
+    _step(lambda: sys.stderr.write(f"{code}\n"))
     return 1
 
 

@@ -37,7 +37,7 @@ Instruction = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Argument `index`, under `mask`, must be one of `values`; the kernel reads 32 bits of all those checked."""
+    """Argument `index`, under `mask`, must be one of `values`; of those checked the kernel reads 32 bits."""
 
     index: int
     values: Sequence[int]

@@ -1,8 +1,8 @@
 """The system calls that a program may make, with their numbers on x86_64 and aarch64 (`-`: not there).
 
-A list of what is allowed, not of what is forbidden: what the kernel learns later is refused. None of them starts
-a process, opens a socket, changes a file, or reaches another process; where that depends on an argument,
-`seccomp.py` checks it.
+A list of what is allowed, not of what is forbidden: what the kernel learns later is refused. None of them
+starts a process, opens a socket, changes a file, or reaches another process; where that depends on an
+argument, `seccomp.py` checks it, and where on a path, the tier does.
 """
 
 _TABLE = """

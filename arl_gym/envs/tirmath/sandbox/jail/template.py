@@ -1,9 +1,10 @@
 """The template: imports once what programs use, then forks a child for every request.
 
 It sees neither code nor output: a request is four descriptors that it hands to a child. What it says to the
-supervisor is when it is ready, each child's pidfd, and how each child ended. It ends when the supervisor does.
+supervisor is when it is ready, each child's pidfd, and how each child ended. It ends when that does.
 """
 
+import contextlib
 import dataclasses
 import gc
 import json
@@ -185,10 +186,9 @@ def _reap(pidfd: int, pid: int, slot: int, report: socket.socket) -> None:
 
 
 def _tell(report: socket.socket, message: bytes, fds: list[int]) -> None:
-    try:
+    # The supervisor may have given this child up.
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
         socket.send_fds(report, [message], fds)
-    except (BrokenPipeError, ConnectionResetError):
-        pass  # the supervisor has given this child up
 
 
 def _become_child(jail: Jail, slot: int, fds: list[int]) -> Program:
@@ -210,7 +210,7 @@ def _become_child(jail: Jail, slot: int, fds: list[int]) -> Program:
 
 
 def _move_descriptors(job: socket.socket, fds: list[int]) -> socket.socket:
-    """Put the pipes in the place of the standard streams, and close everything but them and the job's socket."""
+    """Put the pipes in the place of the standard streams; close everything but them and the job's socket."""
     _, out, err, _ = fds
     os.dup2(out, 1)
     os.dup2(err, 2)
