@@ -137,11 +137,8 @@ def soak(tier: str, executions: int) -> int:
 
 def hostile(tiers: list[str]) -> int:
     """Print for every hostile program whether it was contained, by tier and user."""
-    results = {
-        (tier, uid): containment(tier, uid)
-        for tier in tiers
-        for uid in ([None] if os.getuid() else [None, 65534])
-    }
+    uids = [None] if os.getuid() else [None, 65534]
+    results = {(tier, uid): containment(tier, uid) for tier in tiers for uid in uids}
     heads = [f"{tier} {'' if uid is None else uid}".strip() for tier, uid in results]
     print(f"{'program':<36}" + "".join(f"{head:>18}" for head in heads))
     for name in next(iter(results.values())):

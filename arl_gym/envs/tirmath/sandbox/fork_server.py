@@ -156,11 +156,6 @@ class Template:
             self.close()
             raise
 
-    @property
-    def pid(self) -> int:
-        """Its process id; with namespaces, that of its parent, which lives as long."""
-        return self._process.pid
-
     def _expect_ready(self) -> None:
         if not _readable(self.control, TEMPLATE_START_S):
             raise TimeoutError(f"the template was not ready within {TEMPLATE_START_S:.0f} s")
@@ -195,12 +190,6 @@ class ForkServer:
         self._lock = threading.Lock()
         self._template: Template | None = Template(tier, limits)
         self._spare: list[Child] = []
-
-    @property
-    def template_pid(self) -> int | None:
-        """The process id of the template, None when there is none."""
-        template = self._template
-        return template.pid if template else None
 
     def run(self, order: Mapping[str, Any], stdin: str, called: float) -> Execution:
         """Run a program, as `Sandbox.run`; its queue time counts from the monotonic time `called`."""

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import arl_gym
 from arl_gym.errors import DependencyMissing
 
 _BOOT = Path(__file__).with_name("jail") / "boot.py"
@@ -72,4 +71,4 @@ def readable_paths() -> list[str]:
 
 def hidden_path() -> str:
     """Return what a program must not read although it may lie in a site directory: this package, its data."""
-    return str(Path(arl_gym.__file__).resolve().parent)
+    return str(Path(__file__).resolve().parents[3])

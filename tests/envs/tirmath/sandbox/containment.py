@@ -112,6 +112,13 @@ def try_all(tier: str, *, slow: bool) -> dict[str, str]:
         return {each.name: result for each, result in zip(chosen, results, strict=True)}
 
 
+def descendants(pid: int) -> set[int]:
+    """Return the processes below a process."""
+    tasks = Path(f"/proc/{pid}/task").iterdir()
+    children = {int(child) for task in tasks for child in (task / "children").read_text().split()}
+    return children.union(*map(descendants, children))
+
+
 def become(uid: int) -> None:
     """Take a user id, in a view of the file system where this interpreter is within its reach."""
     kernel.unshare(kernel.CLONE_NEWNS)

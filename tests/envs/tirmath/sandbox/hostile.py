@@ -1,9 +1,9 @@
 """Hostile programs, and what it means that they are contained.
 
 A program is a template: `$secret` a file of the host, `$folder` a folder that anybody may write to, `$home`
-that of the supervisor's user, `$pid` the supervisor, `$tcp` and `$udp` ports that listen, `$abstract` an abstract
-socket that listens. `attempt` (see PRELUDE) prints "refused" or "BREACH", and lets any exception but OSError
-through: a program that is merely broken does not count as contained.
+that of the supervisor's user, `$pid` the supervisor, `$tcp` and `$udp` ports that listen, `$abstract` an
+abstract socket that listens. `attempt` (see PRELUDE) prints "refused" or "BREACH", and lets any exception but
+OSError through: a program that is merely broken does not count as contained.
 """
 
 from collections.abc import Callable
