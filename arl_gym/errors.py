@@ -65,6 +65,14 @@ class BrowserError(ArlGymError, RuntimeError):
     """A browser is missing, does not start, or has failed."""
 
 
+class SandboxError(ArlGymError, RuntimeError):
+    """A sandbox failed to run a program, through no fault of the program."""
+
+
+class SandboxUnavailable(ArlGymError, RuntimeError):
+    """Programs cannot be run in the isolation asked for; the message says what failed and two ways on."""
+
+
 class PolicyError(ArlGymError, RuntimeError):
     """A policy does not keep to the protocol of requests and replies, or cannot answer."""
 

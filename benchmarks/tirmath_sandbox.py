@@ -1,0 +1,199 @@
+"""TIR-Math's sandbox: speed against fresh interpreters, leaks, and what hostile programs can do.
+
+    python benchmarks/tirmath_sandbox.py speed                    # latency and rate at concurrency 1, 2, 16
+    python benchmarks/tirmath_sandbox.py soak --executions 20000  # processes, descriptors, files, memory
+    python benchmarks/tirmath_sandbox.py hostile                  # program x tier x user: contained?
+
+Rates of the sandbox and of fresh interpreters come from the same run: on a noisy machine their ratio says
+more than either. As root, `hostile` runs everything a second time as an ordinary user.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from arl_gym.envs.tirmath.sandbox import Sandbox
+
+ROOT = Path(__file__).resolve().parent.parent
+PROGRAM = """
+import sympy, numpy
+x = sympy.Symbol("x")
+print(sympy.expand((x + 1) ** 3), numpy.arange(10).sum())
+"""
+EXPECTED = "x**3 + 3*x**2 + 3*x + 1 45\n"
+
+
+def main() -> int:
+    """Run one of the benchmarks."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    speed_parser = commands.add_parser("speed", help="latency and rate")
+    speed_parser.add_argument("--executions", type=int, default=300, help="of the sandbox, per row")
+    soak_parser = commands.add_parser("soak", help="leaks")
+    soak_parser.add_argument("--executions", type=int, default=20000)
+    hostile_parser = commands.add_parser("hostile", help="containment")
+    for each in (speed_parser, soak_parser):
+        each.add_argument("--tier", default="auto")
+    hostile_parser.add_argument("--tier", nargs="+", default=["namespace", "landlock"])
+    args = parser.parse_args()
+    if args.command == "speed":
+        return speed(args.tier, args.executions)
+    if args.command == "soak":
+        return soak(args.tier, args.executions)
+    return hostile(args.tier)
+
+
+def speed(tier: str, executions: int) -> int:
+    """Print latencies and rates, and the ratio to fresh interpreters."""
+    with Sandbox(tier) as sandbox:
+        print(f"tier {sandbox.tier}, {os.cpu_count()} CPUs, load {os.getloadavg()[0]:.1f}")
+        print(f"{'what':<10}{'c':>4}{'p50 ms':>9}{'p99 ms':>9}{'exec/s':>9}{'ratio':>8}")
+        for concurrency in (1, 2, 16):
+            fresh = rate(fresh_interpreter, concurrency, max(6, 2 * concurrency))
+            ours = rate(lambda: in_sandbox(sandbox), concurrency, executions)
+            row("fresh", concurrency, *fresh, 1.0)
+            row("sandbox", concurrency, *ours, ours[1] / fresh[1])
+    return 0
+
+
+def row(what: str, concurrency: int, latencies: list[float], per_second: float, ratio: float) -> None:
+    """Print one row."""
+    p50, p99 = statistics.median(latencies), sorted(latencies)[int(0.99 * (len(latencies) - 1))]
+    print(f"{what:<10}{concurrency:>4}{p50:>9.1f}{p99:>9.1f}{per_second:>9.1f}{ratio:>8.1f}")
+
+
+def rate(execute: Callable[[], str], concurrency: int, executions: int) -> tuple[list[float], float]:
+    """Return the latencies in ms, and the executions per second."""
+
+    def timed(_: int) -> float:
+        start = time.perf_counter()
+        output = execute()
+        if output != EXPECTED:
+            raise SystemExit(f"expected {EXPECTED!r}, got {output!r}")
+        return (time.perf_counter() - start) * 1000
+
+    with ThreadPoolExecutor(concurrency) as pool:
+        start = time.perf_counter()
+        latencies = list(pool.map(timed, range(executions)))
+        return latencies, executions / (time.perf_counter() - start)
+
+
+def in_sandbox(sandbox: Sandbox) -> str:
+    """Run the program in the sandbox."""
+    return sandbox.run(PROGRAM).stdout
+
+
+def fresh_interpreter() -> str:
+    """Run the program in a fresh interpreter under the same kinds of limits."""
+    return subprocess.run(
+        [sys.executable, "-c", PROGRAM],
+        env={"OPENBLAS_NUM_THREADS": "1"},
+        preexec_fn=limit,
+        capture_output=True,
+        check=True,
+        text=True,
+    ).stdout
+
+
+def limit() -> None:
+    """Set the limits of a fresh interpreter."""
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 30, 1 << 30))
+    resource.setrlimit(resource.RLIMIT_CPU, (4, 4))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def soak(tier: str, executions: int) -> int:
+    """Run many programs, some of them ill-behaved; print what has grown."""
+    programs = [PROGRAM] * 40 + ["1/0", "print('x' * 10**6)", "[0] * 10**11", "import os; os._exit(3)"]
+    with Sandbox(tier, timeout_s=2.0) as sandbox, ThreadPoolExecutor(16) as pool:
+        run = sandbox.run
+        list(pool.map(run, programs))
+        before = holdings(sandbox)
+        start = time.perf_counter()
+        statuses: dict[str, int] = {}
+        for execution in pool.map(run, (programs[i % len(programs)] for i in range(executions))):
+            statuses[execution.status] = statuses.get(execution.status, 0) + 1
+        seconds = time.perf_counter() - start
+        after = holdings(sandbox)
+    print(
+        f"tier {sandbox.tier}: {executions} executions, {seconds:.0f} s, {executions / seconds:.0f} a second"
+    )
+    print(", ".join(f"{status} {count}" for status, count in sorted(statuses.items())))
+    for name, value in before.items():
+        print(f"{name:<24}{value:>10.1f}{after[name]:>10.1f}")
+    return 0
+
+
+def hostile(tiers: list[str]) -> int:
+    """Print for every hostile program whether it was contained, by tier and user."""
+    uids = [None] if os.getuid() else [None, 65534]
+    results = {(tier, uid): containment(tier, uid) for tier in tiers for uid in uids}
+    heads = [f"{tier} {'' if uid is None else uid}".strip() for tier, uid in results]
+    print(f"{'program':<36}" + "".join(f"{head:>18}" for head in heads))
+    for name in next(iter(results.values())):
+        cells = ["yes" if not result[name] else "NO" for result in results.values()]
+        print(f"{name:<36}" + "".join(f"{cell:>18}" for cell in cells))
+    print(f"{'contained':<36}" + "".join(f"{tally(result):>18}" for result in results.values()))
+    escapes = [f"{name}: {what}" for result in results.values() for name, what in result.items() if what]
+    print("\n".join(escapes))
+    return 1 if escapes else 0
+
+
+def tally(result: dict[str, str]) -> str:
+    """Return how many programs of all were contained."""
+    return f"{sum(not what for what in result.values())}/{len(result)}"
+
+
+def containment(tier: str, uid: int | None) -> dict[str, str]:
+    """Run the hostile programs of the tests; return by name what was not contained."""
+    command = [sys.executable, "-m", "tests.envs.tirmath.sandbox.containment", "--tier", tier, "--slow"]
+    command += [] if uid is None else ["--uid", str(uid)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
+    results: dict[str, str] = json.loads(done.stdout)["results"]
+    return results
+
+
+def holdings(sandbox: Sandbox) -> dict[str, float]:
+    """Return what the supervisor and the template hold, when nothing runs."""
+    time.sleep(0.5)  # what ends, ends now
+    family = descendants(os.getpid())
+    template = max(family, key=rss_mb)
+    return {
+        "processes": len(family),
+        "threads": threading.active_count(),
+        "descriptors": len(os.listdir("/proc/self/fd")),
+        "template's descriptors": len(os.listdir(f"/proc/{template}/fd")),
+        "temporary files": len(os.listdir(tempfile.gettempdir())),
+        "supervisor RSS MB": rss_mb(os.getpid()),
+        "template RSS MB": rss_mb(template),
+    }
+
+
+def descendants(pid: int) -> list[int]:
+    """Return the processes below a process."""
+    children = [
+        int(child)
+        for task in Path(f"/proc/{pid}/task").iterdir()
+        for child in (task / "children").read_text().split()
+    ]
+    return children + [each for child in children for each in descendants(child)]
+
+
+def rss_mb(pid: int) -> float:
+    """Return the resident memory of a process."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * resource.getpagesize() / (1 << 20)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
