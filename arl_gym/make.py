@@ -130,6 +130,11 @@ def sokoban_vec(num_envs: int = 1, **kwargs: Any) -> VectorEnv[Any, Any, Any]:
     return _plain_vec("ARL/Sokoban-v0", num_envs, **kwargs)
 
 
+def tirmath_vec(num_envs: int = 1, **kwargs: Any) -> TextVectorEnv:
+    """Make TIR-Math environments for `gymnasium.make_vec`, side by side."""
+    return _plain_vec("ARL/TIRMath-v0", num_envs, **kwargs)
+
+
 def webshop_vec(num_envs: int = 1, **kwargs: Any) -> TextVectorEnv:
     """Make WebShop environments for `gymnasium.make_vec`, side by side."""
     return _plain_vec("ARL/WebShop-v0", num_envs, **kwargs)

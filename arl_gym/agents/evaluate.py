@@ -1,4 +1,4 @@
-"""Evaluation on a fixed list of tasks: one episode a task, every episode counts once.
+"""Evaluation on a fixed list of tasks: one episode a task or several, every episode counts once.
 
     print(evaluate("expert", "ARL/Sokoban-v0", episodes=64).success_rate)
 
@@ -9,7 +9,7 @@ task by task (`paired_difference`).
 import json
 import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -56,16 +56,23 @@ class EvalResult:
     """Turns per episode."""
     format_valid_share: float
     """Share of turns in the right format; 0 if there are no turns."""
+    samples: int
+    """Episodes of each task; the rates above are means over all of them (avg@k)."""
+    pass_at: dict[int, float]
+    """Chance that at least one of k episodes of a task succeeds, mean over tasks, for k = 1, 2, 4, …"""
+    settings: dict[str, Any]
+    """What the scores depend on beside the tasks: what the policy says of itself, and the env's grader."""
     success_by_type: dict[str, tuple[int, int]]
     """Successes and episodes by kind of task, of environments that tell kinds apart; kinds without episodes
     too."""
     task_ids: tuple[str, ...]
     successes: tuple[bool, ...]
+    """Of every episode, those of a task side by side, in the order of the tasks."""
     returns: tuple[float, ...]
 
     def to_json(self) -> str:
         """Return the result as one JSON object."""
-        return json.dumps(asdict(self), indent=2)
+        return json.dumps(asdict(self), indent=2, default=str)
 
 
 def evaluate(
@@ -75,6 +82,7 @@ def evaluate(
     split: str = "test",
     episodes: int = 256,
     task_ids: Sequence[str] | None = None,
+    samples: int = 1,
     seed: int = 0,
     num_envs: int = 64,
     workers: int = 0,
@@ -83,7 +91,7 @@ def evaluate(
     stats: RolloutStats | None = None,
     **chat_kwargs: Any,
 ) -> EvalResult:
-    """Play one episode on each of a fixed list of tasks.
+    """Play each of a fixed list of tasks, once or several times.
 
     Args:
         policy: A policy, or "random" or "expert".
@@ -91,6 +99,7 @@ def evaluate(
         split: The tasks' split.
         episodes: How many of the split's tasks, from the first; all of them if the split has fewer.
         task_ids: These tasks of the split instead.
+        samples: Episodes of each task, for avg@k and pass@k.
         seed: Seed of the agent's sampling; the tasks do not depend on it.
         num_envs: Episodes played at once.
         workers: Processes that hold the environments; 0 is this one.
@@ -107,21 +116,30 @@ def evaluate(
     if isinstance(policy, ExpertPolicy):
         chat_kwargs["expert"] = True
     wanted = episodes if task_ids is None else len(task_ids)
-    if wanted < 1 or num_envs < 1:
+    if wanted < 1 or num_envs < 1 or samples < 1:
         raise ConfigError(
-            f"evaluate needs at least one task and one env, got {wanted} tasks of split {split!r}, "
-            f"num_envs={num_envs}"
+            f"evaluate needs at least one task, env and sample, got {wanted} tasks of split {split!r}, "
+            f"{num_envs=}, {samples=}"
         )
     chat_kwargs |= split_kwargs(env, split)
-    vec = make_chat_vec(env, min(num_envs, wanted), workers=workers, **chat_kwargs)
+    vec = make_chat_vec(env, min(num_envs, wanted * samples), workers=workers, **chat_kwargs)
     try:
         if task_ids is None:
             task_ids = list(islice(all_task_ids(vec, split), episodes))
-        kinds = _task_types(vec)
+        kinds = _told(vec, "task_types", ())
+        settings = {
+            **getattr(policy, "settings", {}),
+            **{key: value for key, value in chat_kwargs.items() if key != "split"},
+            **_told(vec, "score_settings", {}),
+        }
         trajectories = rollout(
             vec,
             policy,
-            [Episode(task_id=task_id, group=i) for i, task_id in enumerate(task_ids)],
+            [
+                Episode(task_id=task_id, group=i, copy=copy)
+                for i, task_id in enumerate(task_ids)
+                for copy in range(samples)
+            ],
             env_id=env,
             seed=derive("eval", seed),  # own streams: training with the same seed draws others
             progress=progress,
@@ -132,7 +150,7 @@ def evaluate(
     if record is not None:
         name = f"eval-{env.rpartition('/')[2].replace(':', '-')}-{split}.jsonl.gz"
         write_trajectories(Path(record) / name, trajectories)
-    return summarise(trajectories, split=split, task_types=kinds)
+    return summarise(trajectories, split=split, task_types=kinds, settings=settings)
 
 
 def named_policy(name: str, env: str, *, seed: int, format: str = "default") -> Policy:
@@ -148,25 +166,29 @@ def named_policy(name: str, env: str, *, seed: int, format: str = "default") -> 
     raise UnknownNameError("policy", name, ["random", "expert"], "evaluate")
 
 
-def _task_types(vec: TextVectorEnv) -> Sequence[str]:
-    """Return the kinds of task of the environments in `vec`, none where they are all of one kind."""
-    if not vec.call(0, "has_wrapper_attr", "task_types"):
-        return ()
-    kinds: Sequence[str] = vec.call(0, "get_wrapper_attr", "task_types")
-    return kinds
+def _told(vec: TextVectorEnv, name: str, otherwise: Any) -> Any:
+    """Return an attribute of the environments in `vec`, if they have it."""
+    return vec.call(0, "get_wrapper_attr", name) if vec.call(0, "has_wrapper_attr", name) else otherwise
 
 
 def summarise(
-    trajectories: Sequence[Trajectory], *, split: str, task_types: Sequence[str] = ()
+    trajectories: Sequence[Trajectory],
+    *,
+    split: str,
+    task_types: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
 ) -> EvalResult:
     """Return the statistics of some episodes of one env, at least one.
 
     Args:
-        trajectories: The episodes.
+        trajectories: The episodes, equally many of each group, a group being a task.
         split: Their split.
         task_types: Kinds of task that are to be named even if none was played.
+        settings: See `EvalResult.settings`.
     """
     n = len(trajectories)
+    tasks = list({(t.group, t.task_id): t for t in trajectories}.values())
+    samples = n // len(tasks)
     errors = [t.error for t in trajectories if t.stop == "env_error"]
     returns = tuple(t.env_return for t in trajectories)
     turns = [turn for t in trajectories for turn in t.turns]
@@ -176,21 +198,51 @@ def summarise(
         # An episode whose reset failed does not know its dataset.
         dataset=next((t.dataset for t in trajectories if t.dataset), ""),
         split=split,
-        content_hash=digest("\n".join(t.content_hash for t in trajectories)),
+        content_hash=digest("\n".join(t.content_hash for t in tasks)),
         n=n,
+        samples=samples,
         n_env_errors=len(errors),
         first_error=errors[0] if errors else "",
         success_rate=sum(successes) / n,
-        success_interval=wilson_interval(sum(successes), n),
+        # Episodes of one task are alike: the tasks are what is drawn.
+        success_interval=wilson_interval(sum(successes), n)
+        if samples == 1 or len(tasks) == 1
+        else _normal_interval(_by_task(successes, samples)),
+        pass_at=_pass_at(successes, samples),
+        settings=dict(settings or {}),
         return_mean=statistics.fmean(returns),
-        return_interval=_normal_interval(returns) if n > 1 else None,
+        return_interval=_normal_interval(_by_task(returns, samples)) if len(tasks) > 1 else None,
         length_mean=len(turns) / n,
         format_valid_share=sum(t.format_valid for t in turns) / max(len(turns), 1),
         success_by_type=_by_type(trajectories, task_types),
-        task_ids=tuple(t.task_id for t in trajectories),
+        task_ids=tuple(t.task_id for t in tasks),
         successes=successes,
         returns=returns,
     )
+
+
+def _by_task(values: Sequence[float], samples: int) -> list[float]:
+    return [statistics.fmean(values[i : i + samples]) for i in range(0, len(values), samples)]
+
+
+def _pass_at(successes: Sequence[bool], samples: int) -> dict[int, float]:
+    ks = sorted({samples, *(1 << i for i in range(samples.bit_length()))})
+    won = [sum(successes[i : i + samples]) for i in range(0, len(successes), samples)]
+    return {k: statistics.fmean(pass_at_k(samples, c, k) for c in won) for k in ks if k <= samples}
+
+
+def pass_at_k(n: int, c: int, k: int) -> float:
+    """Return the chance that k of n episodes, c of them successful, drawn without repeats, hold a success.
+
+    Raises:
+        ConfigError: Unless 0 <= c <= n and 1 <= k <= n.
+
+    References:
+        Chen et al., arXiv:2107.03374, equation 1.
+    """
+    if not (0 <= c <= n and 1 <= k <= n):
+        raise ConfigError(f"pass_at_k needs 0 <= c <= n and 1 <= k <= n, got {n=}, {c=}, {k=}")
+    return 1.0 - math.comb(n - c, k) / math.comb(n, k)
 
 
 def _by_type(trajectories: Sequence[Trajectory], task_types: Sequence[str]) -> dict[str, tuple[int, int]]:
@@ -228,10 +280,11 @@ def paired_difference(
             f"a paired difference needs the same tasks, got {a.n} of {a.env_id} split {a.split!r} (content "
             f"{a.content_hash}) and {b.n} of {b.env_id} split {b.split!r} (content {b.content_hash})"
         )
-    if a.n < 2:
-        raise ConfigError(f"a paired difference needs at least two tasks, got {a.n}")
+    if len(a.task_ids) < 2:
+        raise ConfigError(f"a paired difference needs at least two tasks, got {len(a.task_ids)}")
     of_a, of_b = (a.successes, b.successes) if metric == "success" else (a.returns, b.returns)
-    differences = [float(x) - float(y) for x, y in zip(of_a, of_b, strict=True)]
+    pairs = zip(_by_task(of_a, a.samples), _by_task(of_b, b.samples), strict=True)
+    differences = [x - y for x, y in pairs]
     return (statistics.fmean(differences), *_normal_interval(differences))
 
 

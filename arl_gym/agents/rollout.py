@@ -207,7 +207,7 @@ class _Player:
             prompt_ids=reply.prompt_ids,
             completion_ids=reply.completion_ids,
             logprobs=reply.logprobs,
-            n_kept=len(reply.completion_ids or ()),
+            n_kept=_n_kept(reply, after),
         )
 
     def trajectory(self, env_id: str, stop: Stop) -> Trajectory:
@@ -227,3 +227,11 @@ class _Player:
             task_type=self.info.get("task_type", ""),
             error=str(self.info["env_error"]) if failed else "",
         )
+
+
+def _n_kept(reply: Reply, after: Mapping[str, Any]) -> int:
+    """Return how many of a reply's tokens the env read, as its `consumed` characters say."""
+    consumed = after.get("consumed", len(reply.response))
+    if reply.n_tokens is None or consumed >= len(reply.response):
+        return len(reply.completion_ids or ())
+    return reply.n_tokens(consumed)

@@ -4,7 +4,7 @@
 ids are plain lists that only a policy makes and only the trainer reads.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
@@ -53,6 +53,8 @@ class Reply:
     prompt_ids: list[int] | None = None
     completion_ids: list[int] | None = None
     logprobs: list[float] | None = None
+    n_tokens: Callable[[int], int] | None = None
+    """From a number of the response's first characters to how many completion ids they take."""
 
 
 class Policy(Protocol):

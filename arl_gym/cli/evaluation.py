@@ -26,6 +26,7 @@ def run(args: list[str]) -> int:
             options.id,
             split=options.split,
             episodes=options.episodes,
+            samples=options.samples,
             seed=options.seed,
             num_envs=options.num_envs,
             workers=options.workers,
@@ -55,6 +56,7 @@ def _options(args: list[str]) -> argparse.Namespace:
     p.add_argument("--max-context", "--max-model-len", type=positive_int, default=2048, help="both together")
     p.add_argument("--batch-size", type=positive_int, default=64, help="most responses generated together")
     p.add_argument("--episodes", type=positive_int, default=256, help="tasks, the first ones of the split")
+    p.add_argument("--samples", type=positive_int, default=1, help="episodes of each task, for pass@k")
     p.add_argument("--seed", type=int, default=0, help="seed of the sampling; tasks do not depend on it")
     p.add_argument("--num-envs", type=positive_int, default=64, help="episodes played at once")
     p.add_argument("--workers", type=int, default=0, help="worker processes; 0 plays in this one")
@@ -111,6 +113,9 @@ def _print(result: EvalResult, who: str, stats: RolloutStats) -> None:
     table = Table("what", "value", "95% interval", title=f"{who} on {result.env_id}", box=box.SIMPLE)
     low, high = result.success_interval
     table.add_row("success rate", share(result.success_rate), f"{share(low)} … {share(high)}")
+    for k, chance in result.pass_at.items():
+        if result.samples > 1:
+            table.add_row(f"pass@{k}", share(chance), "")
     around = result.return_interval
     table.add_row(
         "return", f"{result.return_mean:.3f}", f"{around[0]:.3f} … {around[1]:.3f}" if around else ""

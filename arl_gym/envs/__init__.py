@@ -17,6 +17,8 @@ class EnvEntry:
     """Default memory window of the agent layer; None is the append-only dialogue."""
     format: str
     """Default response format of the agent layer."""
+    anchors: bool = True
+    """Whether turns of different episodes come to face the same observation, as the step advantage needs."""
 
 
 ENVS: dict[str, EnvEntry] = {
@@ -33,6 +35,14 @@ ENVS: dict[str, EnvEntry] = {
         prompts="arl_gym.envs.sokoban.prompts",
         window=2,
         format="strict",
+    ),
+    "ARL/TIRMath-v0": EnvEntry(
+        entry_point="arl_gym.envs.tirmath.env:TIRMathEnv",
+        vector_entry_point="arl_gym.make:tirmath_vec",
+        prompts="arl_gym.envs.tirmath.prompts",
+        window=None,
+        format="none",
+        anchors=False,
     ),
     "ARL/WebShop-v0": EnvEntry(
         entry_point="arl_gym.envs.webshop.env:WebShopEnv",

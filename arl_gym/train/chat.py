@@ -5,6 +5,7 @@ token spelled inside it (`<|im_end|>`) stays the characters it is. What was samp
 a dialogue grows by a *bridge*, the ids between a completion and the next generation prompt.
 """
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, cast
@@ -92,6 +93,11 @@ class ChatCodec:
     def decode(self, completion_ids: Sequence[int]) -> str:
         """Return the whole response: the prefill and the text of the sampled ids, special tokens left out."""
         return self.prefill + str(self.tokenizer.decode(list(completion_ids), skip_special_tokens=True))
+
+    def count_tokens(self, completion_ids: Sequence[int], n_chars: int) -> int:
+        """Return how many of the ids make up the first characters of the whole response."""
+        counts = range(len(completion_ids) + 1)
+        return bisect_left(counts, n_chars, key=lambda n: len(self.decode(completion_ids[:n])))
 
     def _render(self, messages: Sequence[Message], generation_prompt: bool) -> str:
         text = self.tokenizer.apply_chat_template(

@@ -89,6 +89,8 @@ class FilterConfig:
     """Largest spread of the metric that still counts as uniform."""
     oversample: float = 1.0
     """Groups played in a try, as a multiple of `rollout.groups`; more than 1 needs fewer, larger tries."""
+    mask_invalid: bool = False
+    """Episodes with an invalid turn (in TIR-Math a void one) carry no loss, but count for their group."""
     max_tries: int = 3
     """Rollouts per training step at most; the last one is backfilled with its own uniform groups."""
     cold_start_steps: int = 0
@@ -107,6 +109,8 @@ class AdvantageConfig:
     """Weight of GiGPO's step advantage; 0 gives the plain group-relative advantage."""
     gamma: float = 0.95
     """Discount per turn of the step part, in (0, 1]."""
+    step_anywhere: bool = False
+    """Allow the step part in environments whose turns never face the same observation (TIR-Math)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,6 +5,7 @@ from typing import Any
 
 from arl_gym.agents.tasks import split_kwargs
 from arl_gym.agents.types import Episode
+from arl_gym.envs import ENVS
 from arl_gym.errors import ConfigError
 from arl_gym.make import make_chat_vec
 from arl_gym.rng import Rng
@@ -63,3 +64,20 @@ def training_episodes(cfg: RunConfig, task_ids: Sequence[str], *, step: int, att
         group = attempt * groups + index
         episodes += [Episode(task_id=task, group=group, copy=c) for c in range(cfg.rollout.group_size)]
     return episodes
+
+
+def check_step_advantage(cfg: RunConfig) -> None:
+    """Check that the step advantage has turns to compare.
+
+    Raises:
+        ConfigError: If it is on in an environment whose turns never face the same observation, and nobody has
+            said that it is wanted all the same.
+    """
+    entry, dials = ENVS.get(cfg.env.id), cfg.advantage
+    if entry is None or entry.anchors or dials.step_weight == 0 or dials.step_anywhere:
+        return
+    raise ConfigError(
+        f"the step advantage compares turns that faced the same observation, and those of {cfg.env.id} never "
+        f"do: set advantage.step_weight=0 (got {dials.step_weight:g}) or a method without it, such as GSPO "
+        f"(got {cfg.method}); advantage.step_anywhere=true insists"
+    )

@@ -7,7 +7,7 @@ advantages.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from arl_gym.agents.types import Trajectory
 from arl_gym.errors import ConfigError, DataError
@@ -134,3 +134,17 @@ def collect_groups(
         groups_backfilled=len(backfill),
     )
     return Collected(groups=groups, stats=stats)
+
+
+def silence_invalid(trajectories: Sequence[Trajectory]) -> list[Trajectory]:
+    """Return the trajectories, those with an invalid turn without a token to learn from.
+
+    References:
+        SimpleTIR, arXiv:2509.02479: void turns.
+    """
+    return [t if all(turn.action_valid for turn in t.turns) else _silent(t) for t in trajectories]
+
+
+def _silent(trajectory: Trajectory) -> Trajectory:
+    turns = tuple(replace(turn, n_kept=0) for turn in trajectory.turns)
+    return replace(trajectory, turns=turns)

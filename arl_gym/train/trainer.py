@@ -23,8 +23,14 @@ from arl_gym.train.batch import Batch, pack
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import RunConfig
 from arl_gym.train.engine import Engine
-from arl_gym.train.envs import chat_kwargs, groups_per_try, make_vec, training_episodes
-from arl_gym.train.filtering import CollectStats, collect_groups
+from arl_gym.train.envs import (
+    chat_kwargs,
+    check_step_advantage,
+    groups_per_try,
+    make_vec,
+    training_episodes,
+)
+from arl_gym.train.filtering import CollectStats, collect_groups, silence_invalid
 from arl_gym.train.loss import check_loss
 from arl_gym.train.metrics import MetricsWriter, Progress, summarise
 from arl_gym.train.model import initial_model, save_model
@@ -65,6 +71,7 @@ class Trainer:
 
     def __init__(self, cfg: RunConfig):
         check_loss(cfg.loss)
+        check_step_advantage(cfg)
         check_run_dir(cfg)
         self.cfg = cfg
         self.model, self.tokenizer = initial_model(cfg)
@@ -127,7 +134,8 @@ class Trainer:
 
     def learn(self, trajectories: Sequence[Trajectory], watch: Stopwatch) -> dict[str, float]:
         """Update the model on trajectories; a batch without a trainable token is skipped and counted."""
-        batch = pack(trajectories, pad_id=self.codec.pad_id) if trajectories else None
+        taught = silence_invalid(trajectories) if self.cfg.filter.mask_invalid else trajectories
+        batch = pack(taught, pad_id=self.codec.pad_id) if trajectories else None
         if batch is None or not batch.action_mask.any():
             return {"optim/skipped_batches": 1.0}
         with watch("time/score_s"):

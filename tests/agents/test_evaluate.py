@@ -3,7 +3,14 @@ import json
 
 import pytest
 
-from arl_gym.agents.evaluate import EvalResult, evaluate, paired_difference, summarise, wilson_interval
+from arl_gym.agents.evaluate import (
+    EvalResult,
+    evaluate,
+    paired_difference,
+    pass_at_k,
+    summarise,
+    wilson_interval,
+)
 from arl_gym.agents.policies import ScriptedPolicy
 from arl_gym.agents.records import read_trajectories
 from arl_gym.agents.types import Trajectory, Turn
@@ -150,3 +157,57 @@ def test_nothing_to_play_is_an_error():
 def test_an_unknown_policy_is_named():
     with pytest.raises(UnknownNameError, match="did you mean 'expert'"):
         evaluate("expart", ID)
+
+
+# ---- several episodes of each task
+
+
+def played(outcomes: str):
+    """Return the episodes of tasks whose successes are given as letters, as in "110 000"."""
+    return [
+        dataclasses.replace(trajectory(f"t{i}", [float(c == "1")], c == "1"), group=i, copy=j)
+        for i, task in enumerate(outcomes.split())
+        for j, c in enumerate(task)
+    ]
+
+
+def test_pass_at_k_is_the_chance_that_one_of_k_succeeds():
+    assert pass_at_k(4, 1, 1) == 0.25
+    assert pass_at_k(4, 1, 2) == 0.5
+    assert pass_at_k(4, 2, 2) == pytest.approx(5 / 6)
+    assert pass_at_k(4, 3, 2) == 1.0
+    assert pass_at_k(4, 0, 4) == 0.0
+    assert pass_at_k(4, 4, 1) == 1.0
+    for n, c, k in ((4, 5, 1), (4, -1, 1), (4, 1, 0), (4, 1, 5)):
+        with pytest.raises(ConfigError):
+            pass_at_k(n, c, k)
+
+
+def test_samples_of_a_task_count_together():
+    result = summarise(played("1100 0000 1111"), split="test")
+    assert (result.n, result.samples, result.task_ids) == (12, 4, ("t0", "t1", "t2"))
+    assert result.success_rate == 0.5
+    assert result.pass_at == {1: 0.5, 2: pytest.approx((5 / 6 + 0 + 1) / 3), 4: pytest.approx(2 / 3)}
+    # Over three tasks with means 0.5, 0 and 1: standard deviation 0.5.
+    assert result.success_interval == pytest.approx(
+        (0.5 - 1.96 * 0.5 / 3**0.5, 0.5 + 1.96 * 0.5 / 3**0.5), abs=1e-4
+    )
+
+
+def test_the_number_of_samples_need_not_be_a_power_of_two():
+    assert list(summarise(played("110 000"), split="test").pass_at) == [1, 2, 3]
+
+
+def test_tasks_are_compared_by_the_mean_of_their_samples():
+    a, b = (summarise(played(outcomes), split="test") for outcomes in ("11 01", "10 00"))
+    mean, low, high = paired_difference(a, b)
+    assert (mean, low, high) == (0.5, 0.5, 0.5)
+
+
+def test_an_evaluation_plays_every_task_as_often_as_it_is_told(tmp_path):
+    result = evaluate("random", "ARL/Sokoban-v0", episodes=3, samples=2, num_envs=4)
+    assert (result.n, result.samples, len(result.task_ids)) == (6, 2, 3)
+    stored = json.loads(result.to_json())
+    assert stored["pass_at"].keys() == {"1", "2"}
+    with pytest.raises(ConfigError, match="samples=0"):
+        evaluate("random", "ARL/Sokoban-v0", samples=0)

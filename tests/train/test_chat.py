@@ -105,3 +105,12 @@ def test_images_are_refused_with_a_clear_error(codec):
     message: list[Message] = [{"role": "user", "content": [{"type": "image", "image": None}]}]
     with pytest.raises(ConfigError, match="image"):
         codec.encode_prompt(message)
+
+
+def test_characters_are_counted_in_tokens(codec):
+    ids = codec.encode_response("<think>ab</think><action>up</action>")
+    whole = codec.decode(ids)
+    for n, part in ((0, ""), (1, "<"), (7, "<think>"), (9, "<think>ab"), (len(whole), whole)):
+        k = codec.count_tokens(ids, n)
+        assert codec.decode(ids[:k]).startswith(part)
+        assert k == 0 or not codec.decode(ids[: k - 1]).startswith(part)

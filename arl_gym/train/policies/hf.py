@@ -6,8 +6,9 @@ from its own stream, so a response does not depend on who shares its batch (up t
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from transformers import DynamicCache, PreTrainedModel
@@ -63,6 +64,12 @@ class HFPolicy:
         self.batch_size, self.max_context = batch_size, max_context
         self._queue: list[Request] = []
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What the answers depend on beside the model."""
+        names = ("temperature", "max_tokens", "max_context")
+        return {name: getattr(self, name) for name in names}
+
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests for the next `poll`."""
         self._queue.extend(requests)
@@ -103,6 +110,7 @@ class HFPolicy:
             prompt_ids=row.prompt_ids,
             completion_ids=row.ids,
             logprobs=row.logprobs,
+            n_tokens=partial(self.codec.count_tokens, row.ids),
         )
 
     @torch.inference_mode()
