@@ -175,12 +175,6 @@ class BrowserSession(Session):
             argument = self.marks().get(argument, argument)
         return super()._click(argument)
 
-    def marks(self) -> Mapping[str, str]:
-        """Return what can be clicked, by its number in the screenshots: "#1" and so on."""
-        if self.has_search_bar:
-            return {}
-        return {f"#{k}": name for k, name in enumerate(self.clickables(), 1)}
-
     def _search(self, keywords: str) -> None:
         # A form's field takes no line breaks and no halves of characters; to the search they are blanks.
         words = re.sub(r"[\r\n]", " ", keywords[:MAX_QUERY]).encode(errors="replace").decode()
