@@ -90,7 +90,7 @@ def episodes_blueprint(
         entry, n_turns = find(k, turn)
         said = entry.episode.turns[turn - 1] if turn <= n_turns else None
         prompt, n_images = ([], 0) if said is None else _prompt(said.messages)
-        notices = _notices(entry, None if entry.goal is None else play(entry, n_turns))
+        notices = [*_notices(entry, None if entry.goal is None else play(entry, n_turns))]
         return _answer(
             "episode.html", k=k, turn=turn, entry=entry, episode=entry.episode, n_turns=n_turns, said=said,
             prompt=prompt, n_images=n_images, notices=notices,
