@@ -9,13 +9,14 @@ ARGS ?=
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test test-alfworld check bench docs clean
+.PHONY: help demo test test-alfworld test-browser check bench docs clean
 .DELETE_ON_ERROR:
 
 help:
 	@echo "make demo    train a tiny Sokoban agent on this machine and write a report (ARGS=... goes to arl-gym demo)"
 	@echo "make test    run the tests (ARGS=... goes to pytest)"
 	@echo "make test-alfworld   compare our ALFWorld with the real one, in .venv-alfworld (compiles: g++, cmake, make)"
+	@echo "make test-browser    shop in a real browser (needs chromium and chromium-driver)"
 	@echo "make check   run linters, type checker, import rules, spelling and dependency checks"
 	@echo "make bench   measure the environments' speed (ARGS=... goes to arl-gym bench)"
 	@echo "make docs    rewrite the generated parts of the README"
@@ -31,6 +32,9 @@ test: .venv/.dev
 test-alfworld .venv-alfworld/.ready: BIN = .venv-alfworld/bin
 test-alfworld: .venv-alfworld/.ready
 	@$(BIN)/python -m pytest tests/envs/alfworld/reference $(ARGS)
+
+test-browser: .venv/.dev
+	@$(BIN)/python -m pytest tests/envs/webshop/browser $(ARGS)
 
 check: .venv/.dev
 	$(call stage,ruff,ruff check --quiet .)

@@ -7,7 +7,6 @@ the state key and the reward need nothing of the site.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.client import HTTPException
@@ -22,7 +21,7 @@ from arl_gym.envs.webshop.browser import Browser, Node, Page, find_programs
 from arl_gym.envs.webshop.goal import Goal
 from arl_gym.envs.webshop.marks import draw_marks
 from arl_gym.envs.webshop.pages import Button, Link, Option, Part, Text
-from arl_gym.envs.webshop.session import MAX_QUERY, Session
+from arl_gym.envs.webshop.session import Session, one_line
 from arl_gym.envs.webshop.site.address import read_place
 from arl_gym.envs.webshop.site.app import create_app
 from arl_gym.envs.webshop.site.server import SiteServer
@@ -176,9 +175,7 @@ class BrowserSession(Session):
         return super()._click(argument)
 
     def _search(self, keywords: str) -> None:
-        # A form's field takes no line breaks and no halves of characters; to the search they are blanks.
-        words = re.sub(r"[\r\n]", " ", keywords[:MAX_QUERY]).encode(errors="replace").decode()
-        self._show(self.browser.search(words))
+        self._show(self.browser.search(one_line(keywords)))
 
     def _follow(self, node: Button | Link | Option) -> None:
         place = next(i for i, other in enumerate(self._nodes) if type(other) is type(node) and other == node)

@@ -45,6 +45,8 @@ class WebShopEnv(TextEnv):
     | text_rich | one a line, buttons and options marked, with what has been clicked |
     | html | the page itself |
     | url | its address |
+    | image | with `frontend="browser"`: a screenshot, uint8 of shape (height, width, 3) |
+    | both | a dict of "text" and "image" |
 
         Instruction: [SEP] find me … [SEP] Back to Search [SEP] Page 1 (Total results: 50) [SEP] Next > …
 
@@ -63,7 +65,9 @@ class WebShopEnv(TextEnv):
     | `click[buy now]` | buy, which ends the episode |
 
     Any other string is a step in which nothing happens, with `action_valid` False. Words are compared in
-    lower case. Going back from a product to the results drops the chosen options, as in the original.
+    lower case; a query is read up to its 2,000th character. Going back from a product to the results drops
+    the chosen options, as in the original. Where there are screenshots, `scroll[down]` and `scroll[up]` show
+    the rest of a long page, and with `set_of_marks` `click[#7]` clicks what is labelled 7.
 
     ## Reward
     | event | reward |
@@ -112,6 +116,14 @@ class WebShopEnv(TextEnv):
     - `number_results` (False): results are named by their place, `click[3]`, instead of their ids.
     - `compat` (False): parse actions and name options with the original's quirks.
     - `max_steps` (15), `reward_mode` ("sparse10", "score"), `render_mode` ("ansi", "rgb_array", "human").
+    - `frontend`: "text" (default), or "browser": the same shop as a site, in a headless Chromium of this
+      environment (extra `browser`; Debian: `apt-get install chromium chromium-driver`; `ARL_CHROMIUM` and
+      `ARL_CHROMEDRIVER` name the programs where they are not at a usual place). Texts, clickables, rewards
+      and ends are the same step by step; `html` and `url` are the site's own, `rgb_array` is the window.
+      With it go `site_url` (a running `arl-gym serve-webshop` of the same shop; None starts one on a free
+      port of this machine), `screenshot_size` ((1280, 800), in pixels) and `set_of_marks` (False: numbered
+      labels on what can be clicked). A browser that fails raises `BrowserError` from `step`, which vector
+      envs and rollouts report as `env_error`; the next reset starts another.
 
     ## Determinism
     A task id with the same arguments is the same task and the same shop in every process and on every

@@ -1,8 +1,8 @@
 """Prompt layouts of WebShop: `default` explains the shop, `compact` is a few words for tiny models."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 
-from arl_gym.core import Message, Prompt, PromptView
+from arl_gym.core import Message, Prompt, PromptView, compose
 
 _RULES = """\
 You shop in a web store by text actions, one per turn. You buy once, which ends the visit.
@@ -20,43 +20,56 @@ How the store works:
 - Description, Features and Reviews say more about a product. "< Prev" goes back.
 - Before you buy, compare product, options and price with the task. Then click[buy now]."""
 
+_PICTURES = """
+
+You see the store through a browser window, as pictures. Where clickable things carry a numbered label,
+click[#7] presses the one with the label 7. scroll[down] and scroll[up] show the rest of a long page."""
+
 _SEPARATOR = " [SEP] "
 # Fields that are on every page of their kind: a tiny model does well without them.
 _ALWAYS = {"Back to Search", "< Prev", "Rating: N.A.", "Description", "Features", "Reviews", "Attributes"}
 
 
 def default(view: PromptView) -> list[Message]:
-    """Explain the shop, then show the window, the page, what can be clicked and how to answer."""
+    """Explain the shop, then show the window, the page, what can be clicked and how to answer.
+
+    Screenshots are shown where the observation has them.
+    """
     if view.append and view.step > 0:
-        return _user([f"The page now:\n{_page(view)}\n\n", *_clicks(view.admissible)])
-    pieces = [_RULES.format(task=view.task)]
+        return _user(["The page now:\n", *_page(view.observation, view.task), "\n\n", *_clicks(view)])
+    pieces: list[object] = [_RULES.format(task=view.task)]
+    if _picture(view.observation) is not None:
+        pieces.append(_PICTURES)
     if view.history:
         pieces.append(f"\n\nYou have taken {view.step} steps. The last {len(view.history)}:")
     for n, seen, action in view.history:
-        pieces.append(
-            f"\n\nStep {n}, the page: {_without_task(seen, view.task)}\nStep {n}, you did: {action}"
-        )
-    pieces += [
-        f"\n\nThis is step {view.step + 1}. The page now:\n{_page(view)}\n\n",
-        *_clicks(view.admissible),
-    ]
+        pieces += [f"\n\nStep {n}, the page: ", *_page(seen, view.task), f"\nStep {n}, you did: {action}"]
+    pieces += [f"\n\nThis is step {view.step + 1}. The page now:\n", *_page(view.observation, view.task)]
+    pieces += ["\n\n", *_clicks(view)]
     if view.instructions:
         pieces.append(f"\n\n{view.instructions}")
     return _user(pieces)
 
 
-def _page(view: PromptView) -> str:
-    return _without_task(view.observation, view.task)
-
-
-def _without_task(observation: object, task: str) -> str:
-    """Return a page without the task, which the prompt has already."""
+def _page(observation: object, task: str) -> list[object]:
+    """Return a page without the task, which the prompt has already, and its picture."""
+    picture = _picture(observation)
+    if isinstance(observation, Mapping):
+        observation = observation["text"]
+    elif picture is not None:
+        return [picture]
     head, found, rest = str(observation).partition(f"Instruction:{_SEPARATOR}{task}{_SEPARATOR}")
-    return head + rest if found else str(observation)
+    text = head + rest if found else str(observation)
+    return [text] if picture is None else [text, "\n", picture]
 
 
-def _clicks(admissible: Iterable[str]) -> list[str]:
-    clicks = [action for action in admissible if not action.startswith("search[")]
+def _picture(observation: object) -> object:
+    seen = observation.get("image") if isinstance(observation, Mapping) else observation
+    return None if isinstance(seen, str) else seen
+
+
+def _clicks(view: PromptView) -> list[str]:
+    clicks = [action for action in view.admissible if not action.startswith("search[")]
     return ["Possible actions:", "\n- search[words]", *(f"\n- {click}" for click in clicks)]
 
 
@@ -64,13 +77,14 @@ def compact(view: PromptView) -> list[Message]:
     """Show the task and the fields of the page, one a line, without those that every page has."""
     opening = [] if view.append and view.step > 0 else [view.task]
     past = [] if view.append else [f"> {action}" for _, _, action in view.history]
-    fields = [f.partition(" (Total")[0] for f in _page(view).split(_SEPARATOR) if f not in _ALWAYS]
+    page = "".join(map(str, _page(view.observation, view.task)[:1]))
+    fields = [f.partition(" (Total")[0] for f in page.split(_SEPARATOR) if f not in _ALWAYS]
     # With the blank a word at the start of a line is the same token as within one.
     return _user(["\n ".join([*opening, *past, *fields])])
 
 
-def _user(pieces: Iterable[str]) -> list[Message]:
-    return [{"role": "user", "content": "".join(pieces)}]
+def _user(pieces: Sequence[object]) -> list[Message]:
+    return [{"role": "user", "content": compose(pieces)}]
 
 
 PROMPTS: dict[str, Prompt] = {"default": default, "compact": compact}

@@ -18,6 +18,8 @@ from arl_gym.envs.webshop.shop import Shop
 MAX_QUERY = 2000
 """Characters of a query that are read; the longest instruction of the original has 898."""
 
+_BREAKS = str.maketrans("\r\n", "  ")
+
 
 class Session:
     """A shopper with a goal; call `begin` first.
@@ -166,7 +168,7 @@ class Session:
         if page == "search":
             self._back_to_search()
             return True
-        keywords = keywords.lower()[:MAX_QUERY]
+        keywords = one_line(keywords.lower())
         results = self.results if keywords == self.keywords else tuple(self._shop.search(keywords))
         if not keywords or page_number < 1:
             return False
@@ -193,7 +195,7 @@ class Session:
         return page == "item" or (page in pages.SUB_PAGES and page in leads_to)
 
     def _search(self, keywords: str) -> None:
-        self.keywords = keywords[:MAX_QUERY]
+        self.keywords = one_line(keywords)
         self.results = tuple(self._shop.search(self.keywords))
         self._show_results(1)
 
@@ -348,6 +350,11 @@ def _parse_as_original(action: str) -> tuple[str, str]:
     end = line.rfind("]")
     start = line.rfind("[", 1, max(end - 1, 1))
     return (line[:start], line[start + 1 : end]) if start > 0 else ("", "")
+
+
+def one_line(query: str) -> str:
+    """Return a query as the search bar of a browser takes it."""
+    return query[:MAX_QUERY].translate(_BREAKS).encode(errors="replace").decode()
 
 
 def _has_options(product: Product, selected: Mapping[str, str]) -> bool:

@@ -198,12 +198,12 @@ def test_what_is_no_action_changes_nothing(action, compat):
     [
         ("search[Red  MUG]", "red  mug", "red  mug"),
         (" Search [mug]", "mug", None),
-        ("search[a\nb]", "a\nb", None),
+        ("search[a\nb]", "a b", None),
         ("search[mug] please", "mug", "mug"),
         ("search[a [b] c]", "a [b] c", None),
         ("search[a]]", "a]", "a]"),
         ("search[ ]", " ", " "),
-        ("search[a]\nclick[b]", "a]\nclick[b", "a"),
+        ("search[a]\nclick[b]", "a] click[b", "a"),
     ],
 )
 def test_the_outermost_brackets_hold_the_argument(action, keywords, as_original):
@@ -390,3 +390,95 @@ def test_equal_states_go_on_equally(choices):
             return
         step(one, choice)
         step(two, choice)
+
+
+# ---- pages by their address
+
+
+def go(session: Session, there: Session) -> bool:
+    """Send a session where another one is."""
+    place = there.place
+    return session.go(
+        there.page,
+        keywords=place.keywords,
+        page_number=place.page_number,
+        asin=place.asin,
+        options=place.options,
+    )
+
+
+@pytest.mark.parametrize(
+    "actions",
+    [
+        ["search[mug]"],
+        ["search[MUG]", "click[next >]", "click[next >]"],
+        ["search[mug]", *["click[next >]"] * 5],
+        ["search[mug]", "click[b000000003]", "click[blue]", "click[small]", "click[red]"],
+        ["search[mug]", "click[b000000003]", "click[large]", "click[reviews]"],
+        [
+            "search[mug]",
+            *["click[next >]"] * 4,
+            "click[b000000047]",
+            "click[color: black]",
+            "click[features]",
+        ],
+    ],
+)
+def test_an_address_opens_the_page_that_clicks_open(actions):
+    clicked, sent = after(*actions), begin()
+    assert go(sent, clicked)
+    assert sent.text_rich() == clicked.text_rich()
+    assert sent.clickables() == clicked.clickables()
+    assert sent.place == clicked.place
+
+
+def test_a_session_goes_on_from_an_address():
+    session = begin()
+    assert session.go("item", keywords="mug", page_number=2, asin="B000000012", options={"color": "blue"})
+    assert session.act("click[< prev]")
+    assert session.clickables()[3] == "b000000010"
+    assert session.visited == ("B000000012",)
+
+
+@pytest.mark.parametrize(
+    ("page", "fields"),
+    [
+        ("results", {}),
+        ("results", {"keywords": "mug", "page_number": 0}),
+        ("results", {"keywords": "mug", "page_number": -1}),
+        ("item", {"keywords": "mug"}),
+        ("item", {"keywords": "mug", "asin": "B999999999"}),
+        ("item", {"keywords": "mug", "asin": "B000000012"}),
+        ("item", {"asin": "B000000003"}),
+        ("item", {"keywords": "mug", "asin": "B000000003", "options": {"color": "pink"}}),
+        ("item", {"keywords": "mug", "asin": "B000000003", "options": {"shape": "red"}}),
+        ("attributes", {"keywords": "mug", "asin": "B000000003"}),
+        ("done", {"keywords": "mug", "asin": "B000000003"}),
+        ("nowhere", {"keywords": "mug", "asin": "B000000003"}),
+    ],
+)
+def test_an_address_that_no_click_leads_to_changes_nothing(page, fields):
+    session = after("search[tea]", "click[b000000005]", "click[red]")
+    before = session.text_rich()
+    assert not session.go(page, **fields)
+    assert session.text_rich() == before
+
+
+def test_nothing_opens_after_the_purchase():
+    session = after("search[mug]", "click[b000000003]", "click[buy now]")
+    assert not session.go("search")
+    assert session.page == "done"
+
+
+def test_the_page_of_attributes_has_an_address_where_it_is_shown():
+    session = begin(show_attributes=True)
+    assert session.go("attributes", keywords="mug", asin="B000000003")
+    assert "lead free" in session.text()
+
+
+def test_only_the_beginning_of_a_very_long_query_is_read():
+    shelf = Shelf(MUGS)
+    session = Session(shelf)
+    session.begin(GOAL, "s")
+    assert session.act(f"search[{'é' * 3000}]")
+    assert shelf.searches == ["é" * 2000]
