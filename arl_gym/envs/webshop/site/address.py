@@ -17,7 +17,7 @@ _MAX_FIELDS = 500
 
 def address(page: str, place: Place) -> str:
     """Return the address of a page, without the host."""
-    query = urlencode(fields(page, place), errors="replace")
+    query = urlencode(fields(page, place))
     return f"/s/{place.session_id}/{page}" + (f"?{query}" if query else "")
 
 

@@ -82,7 +82,7 @@ def page(session: Session, *, with_parts: bool = False) -> tuple[str, dict[str, 
 
 def picture_address(asin: str, selected: Mapping[str, str] | None = None) -> str:
     """Return the address of a product's picture."""
-    return "/picture.png?" + urlencode(product_fields(asin, selected or {}), errors="replace")
+    return "/picture.png?" + urlencode(product_fields(asin, selected or {}))
 
 
 def _picture_of(node: Node) -> str:
