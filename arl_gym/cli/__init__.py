@@ -40,6 +40,7 @@ COMMANDS: dict[str, Command] = {
     "eval": Command("measure a policy on a fixed list of tasks", "arl_gym.cli.evaluation"),
     "bench": Command("measure the speed of an environment", "arl_gym.cli.bench"),
     "replay": Command("show recorded episodes in the terminal or as a web page", "arl_gym.cli.replay"),
+    "serve-webshop": Command("serve the web store to people and browsers", "arl_gym.cli.serve_webshop"),
     "data": Command("check, import and export the data of environments", "arl_gym.cli.data"),
     "doctor": Command("check the installation", "arl_gym.cli.doctor"),
     "demo": Command("train a tiny agent on the CPU in minutes, with a report", _TRAINING, "demo"),
@@ -97,7 +98,7 @@ def _run(args: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    rows = "\n".join(f"  {name:<12}{command.help}" for name, command in COMMANDS.items())
+    rows = "\n".join(f"  {name:<14}{command.help}" for name, command in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="arl-gym",
         usage="arl-gym COMMAND …",

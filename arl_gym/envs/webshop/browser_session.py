@@ -174,12 +174,6 @@ class BrowserSession(Session):
             argument = self.marks().get(argument, argument)
         return super()._click(argument)
 
-    def marks(self) -> Mapping[str, str]:
-        """Return what can be clicked, by its number in the screenshots: "#1" and so on."""
-        if self.has_search_bar:
-            return {}
-        return {f"#{k}": name for k, name in enumerate(self.clickables(), 1)}
-
     def _search(self, keywords: str) -> None:
         self._show(self.browser.search(one_line(keywords)))
 

@@ -12,7 +12,7 @@ from arl_gym.core import NumberedIds, Outcome, TextEnv, Unicode, check_count
 from arl_gym.envs.webshop.goal import Goal
 from arl_gym.envs.webshop.oracle import Advice, next_action
 from arl_gym.envs.webshop.session import Session
-from arl_gym.envs.webshop.tasks import GeneratedTasks, OriginalTasks, Tasks
+from arl_gym.envs.webshop.tasks import Tasks, content_hash, open_tasks
 from arl_gym.errors import ConfigError, DependencyMissing, EpisodeOverError, UnknownNameError
 from arl_gym.rng import digest
 
@@ -182,26 +182,23 @@ class WebShopEnv(TextEnv):
     ):
         super().__init__(dataset=dataset, split=split, max_steps=max_steps, render_mode=render_mode)
         for name, value, known in (
-            ("dataset", dataset, ("generated", "original")),
             ("obs_mode", obs_mode, get_args(ObsMode)),
             ("reward_mode", reward_mode, get_args(RewardMode)),
             ("frontend", frontend, get_args(Frontend)),
         ):
             if value not in known:
                 raise UnknownNameError(name, value, known, "WebShopEnv")
-        only_generated = {"catalogue": catalogue}
-        only_original = {"data_dir": data_dir, "goals": goals, "split_mode": split_mode, "nouns": nouns}
         check_count("num_tasks", num_tasks)
         self._num_tasks = num_tasks
-        self._tasks: Tasks
-        if dataset == "generated":
-            _refuse(only_original, "original")
-            self._tasks = GeneratedTasks(catalogue or "full", num_products)
-        else:
-            _refuse(only_generated, "generated")
-            self._tasks = OriginalTasks(
-                data_dir, num_products, goals or "human", split_mode or "paper", nouns or "spacy"
-            )
+        self._tasks = open_tasks(
+            dataset=dataset,
+            catalogue=catalogue,
+            num_products=num_products,
+            data_dir=data_dir,
+            goals=goals,
+            split_mode=split_mode,
+            nouns=nouns,
+        )
         self.split = self._tasks.split_name(split)
         self.shop = self._tasks.store
         self.dataset = self.shop.dataset  # exported catalogues stay generated: they are not the benchmark
@@ -284,7 +281,7 @@ class WebShopEnv(TextEnv):
 
     def _begin(self, task_id: str) -> None:
         self._goal = self._tasks.goal(task_id)
-        self._hash = digest(f"{self.shop.content_hash}\n{self._goal.asin}\n{self._goal.instruction}")
+        self._hash = content_hash(self.shop, self._goal)
         self._session.begin(self._goal, task_id)
 
     # ---- one step
@@ -371,12 +368,6 @@ class WebShopEnv(TextEnv):
         if not self._running:
             raise EpisodeOverError("the expert needs a running episode: call reset() first")
         return next_action(self._session, self._goal, self.shop)
-
-
-def _refuse(arguments: Mapping[str, object], dataset: str) -> None:
-    for name, value in arguments.items():
-        if value is not None:
-            raise ConfigError(f"{name} goes with dataset={dataset!r}, got {name}={value!r}")
 
 
 def _size(size: Sequence[int]) -> tuple[int, int]:

@@ -117,6 +117,12 @@ class Session:
                 self._clicks |= part.clicks
         return self._clicks
 
+    def marks(self) -> Mapping[str, str]:
+        """Return what can be clicked, by its number in screenshots with marks: "#1" and so on."""
+        if self.has_search_bar:
+            return {}
+        return {f"#{k}": name for k, name in enumerate(self.clickables(), 1)}
+
     def link_name(self, number: int) -> str:
         """Return what is clicked to open a product that is among the results."""
         if self._number_results:

@@ -1,7 +1,7 @@
 """The tasks of a shop: ids by split, and the goal of an id."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol, cast
 
 from arl_gym.core import SPLITS, NumberedIds, TaskIds
@@ -11,9 +11,12 @@ from arl_gym.envs.webshop.original import SPLIT_MODES, GoalKind, goal_range, ori
 from arl_gym.envs.webshop.store import Store
 from arl_gym.envs.webshop.tagger import TaggerKind
 from arl_gym.errors import ConfigError, UnknownNameError
+from arl_gym.rng import digest
 
 DATA_VARIABLE = "ARL_WEBSHOP_DATA"
 """Names the folder of the original's files where no argument does."""
+
+DATASETS = ("generated", "original")
 
 _DEFAULT_PRODUCTS = 5000
 
@@ -121,3 +124,48 @@ class OriginalTasks:
         """Return the goal of a task."""
         everything = NumberedIds(self._kind, range(len(self.store.goals)))
         return self.store.goals[everything.index(task_id)]
+
+
+def open_tasks(
+    *,
+    dataset: str = "generated",
+    catalogue: str | None = None,
+    num_products: int | None = None,
+    data_dir: str | None = None,
+    goals: str | None = None,
+    split_mode: str | None = None,
+    nouns: str | None = None,
+) -> Tasks:
+    """Return the tasks of a data set; the arguments are those of `WebShopEnv`.
+
+    Raises:
+        ConfigError: If an argument is unknown or goes with another data set.
+        DataError: If a file is missing or is not what it should be.
+    """
+    if dataset not in DATASETS:
+        raise UnknownNameError("dataset", dataset, DATASETS, "WebShopEnv")
+    if dataset == "generated":
+        only_original = {"data_dir": data_dir, "goals": goals, "split_mode": split_mode, "nouns": nouns}
+        _refuse(only_original, "original")
+        return GeneratedTasks(catalogue or "full", num_products)
+    _refuse({"catalogue": catalogue}, "generated")
+    return OriginalTasks(data_dir, num_products, goals or "human", split_mode or "paper", nouns or "spacy")
+
+
+def _refuse(arguments: Mapping[str, object], dataset: str) -> None:
+    for name, value in arguments.items():
+        if value is not None:
+            raise ConfigError(f"{name} goes with dataset={dataset!r}, got {name}={value!r}")
+
+
+def find_goal(tasks: Tasks, task_id: str) -> Goal | None:
+    """Return the goal of a task, None if there is no such task."""
+    try:
+        return tasks.goal(task_id)
+    except (ValueError, KeyError):
+        return None
+
+
+def content_hash(store: Store, goal: Goal) -> str:
+    """Return the digest of a task's content: the shop and what is asked for."""
+    return digest(f"{store.content_hash}\n{goal.asin}\n{goal.instruction}")

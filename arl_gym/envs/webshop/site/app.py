@@ -6,7 +6,7 @@ whether something has been bought. Needs no JavaScript and asks nothing of anoth
 >>> app = create_app(GeneratedTasks("mini", 200))  # doctest: +SKIP
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from flask import Flask, Response, abort, jsonify, redirect, render_template, request
@@ -16,12 +16,12 @@ from werkzeug.wrappers import Response as BaseResponse
 from arl_gym.envs.webshop.session import Session
 from arl_gym.envs.webshop.site import views
 from arl_gym.envs.webshop.site.address import address, read_place
+from arl_gym.envs.webshop.site.episodes import episodes_blueprint
 from arl_gym.envs.webshop.site.pictures import picture_png
-from arl_gym.envs.webshop.site.visits import Visit, Visits
-from arl_gym.envs.webshop.tasks import Tasks
-from arl_gym.errors import UnknownNameError
+from arl_gym.envs.webshop.site.recorded import Recorded
+from arl_gym.envs.webshop.site.visits import MAX_VISITS, Visit, Visits
+from arl_gym.envs.webshop.tasks import Tasks, find_goal
 
-MAX_VISITS = 1000
 _GOALS_SHOWN = 12
 _MAX_FORM_BYTES = 1 << 16
 _POLICY = (
@@ -31,7 +31,11 @@ _POLICY = (
 
 
 def create_app(
-    tasks: Tasks, *, options: Mapping[str, Any] | None = None, max_visits: int = MAX_VISITS
+    tasks: Tasks,
+    *,
+    options: Mapping[str, Any] | None = None,
+    max_visits: int = MAX_VISITS,
+    episodes: Sequence[tuple[str, Recorded]] = (),
 ) -> Flask:
     """Return the site of a shop.
 
@@ -39,12 +43,15 @@ def create_app(
         tasks: The shop and its goals.
         options: Keyword arguments of every `Session`.
         max_visits: Visits that are kept; the longest unused one ends for a new one.
+        episodes: Recorded ones to look at, below `/episodes`, each with the name of its file.
     """
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = _MAX_FORM_BYTES
     app.jinja_env.filters["exact"] = views.exact
     shop, visits, options = tasks.store, Visits(max_visits), dict(options or {})
     Session(shop, **options)  # a wrong option should say so now
+    if episodes:
+        app.register_blueprint(episodes_blueprint(tasks, options, episodes))
 
     def find(id: str) -> Visit:
         visit = visits.find(id)
@@ -64,7 +71,7 @@ def create_app(
         goals = [(id, tasks.goal(id).instruction) for id in ids[first : first + _GOALS_SHOWN]]
         return render_template(
             "home.html", splits=tasks.splits, split=split, goals=goals, first=first, total=len(ids),
-            step=_GOALS_SHOWN, n_products=len(shop), dataset=shop.dataset,
+            step=_GOALS_SHOWN, n_products=len(shop), dataset=shop.dataset, n_episodes=len(episodes),
         )  # fmt: skip
 
     @app.get("/about")
@@ -74,9 +81,8 @@ def create_app(
     @app.post("/visits")
     def begin() -> BaseResponse:
         task_id = request.form.get("task_id", "").strip()
-        try:
-            goal = tasks.goal(task_id)
-        except (UnknownNameError, ValueError, KeyError):
+        goal = find_goal(tasks, task_id)
+        if goal is None:
             abort(404, f"There is no goal {task_id!r}.")
         session = Session(shop, **options)
         visit = visits.start(session, task_id, with_parts="with_parts" in request.form)
@@ -89,7 +95,7 @@ def create_app(
         with visit.lock:
             session = visit.session
             if session.page == "done":
-                return _done(visit) if page == "done" else redirect(address("done", session.place), 303)
+                return _page(visit) if page == "done" else redirect(address("done", session.place), 303)
             _go(session, page, request.query_string.decode("latin-1"))
             return _page(visit)
 
@@ -139,21 +145,6 @@ def _go(session: Session, page: str, query: str) -> None:
 
 
 def _page(visit: Visit) -> str:
-    page = visit.session.page
-    template = page if page in ("search", "results", "item") else "about_product"
-    return _render(visit, f"{template}.html")
-
-
-def _done(visit: Visit) -> str:
-    session = visit.session
-    more = (
-        {"wishes": views.wishes(session), "reward": session.reward, "goal": session.goal}
-        if visit.with_parts
-        else {}
-    )
-    return _render(visit, "done.html", **more)
-
-
-def _render(visit: Visit, template: str, **more: Any) -> str:
     visit.n_pages += 1
-    return render_template(template, token=f"{visit.id}-{visit.n_pages}", **views.view(visit.session), **more)
+    template, shown = views.page(visit.session, with_parts=visit.with_parts)
+    return render_template(template, token=f"{visit.id}-{visit.n_pages}", **shown)

@@ -4,11 +4,12 @@
 ...     print(server.url)
 """
 
+import socket
 import threading
 from types import TracebackType
 
 from flask import Flask
-from werkzeug.serving import WSGIRequestHandler, make_server
+from werkzeug.serving import WSGIRequestHandler, make_server, select_address_family
 
 from arl_gym.errors import ConfigError
 
@@ -40,11 +41,15 @@ class SiteServer:
 
     def __init__(self, app: Flask, *, host: str = "127.0.0.1", port: int = 0):
         try:
-            self._server = make_server(host, port, app, threaded=True, request_handler=_Quiet)
-        except (OSError, OverflowError, SystemExit) as err:
+            # Given an open socket, werkzeug neither prints what is wrong with it nor exits.
+            with socket.create_server((host, port), family=select_address_family(host, port)) as s:
+                self._server = make_server(
+                    host, port, app, threaded=True, request_handler=_Quiet, fd=s.fileno()
+                )
+        except (OSError, OverflowError) as err:
             raise ConfigError(f"cannot listen on {host}:{port}: {err}") from err
         name = f"[{host}]" if ":" in host else host
-        self.url = f"http://{name}:{self._server.server_port}"
+        self.url = f"http://{name}:{self._server.port}"
         self._thread = threading.Thread(
             target=self._server.serve_forever, args=(_POLL_S,), daemon=True, name="webshop-site"
         )

@@ -18,6 +18,8 @@ from arl_gym.envs.webshop.session import Session
 from arl_gym.envs.webshop.site.address import address, product_fields
 from arl_gym.envs.webshop.site.pictures import swatch
 
+_OWN_TEMPLATE = ("search", "results", "item", "done")
+
 
 class Shown(NamedTuple):
     """A node as a template shows it."""
@@ -63,6 +65,19 @@ def view(session: Session) -> dict[str, Any]:
     if session.page == "item":
         return found | _item(nodes, session, product)
     return found | {"texts": list(nodes)}
+
+
+def page(session: Session, *, with_parts: bool = False) -> tuple[str, dict[str, Any]]:
+    """Return the template of a session's page and what it needs.
+
+    Args:
+        session: Whose page it is.
+        with_parts: Whether the last page shows what the score is made of and what was asked for.
+    """
+    found = view(session)
+    if session.page == "done" and with_parts:
+        found |= {"wishes": wishes(session), "reward": session.reward, "goal": session.goal}
+    return f"{session.page if session.page in _OWN_TEMPLATE else 'about_product'}.html", found
 
 
 def picture_address(asin: str, selected: Mapping[str, str] | None = None) -> str:

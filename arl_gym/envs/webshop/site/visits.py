@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 
 from arl_gym.envs.webshop.session import Session
 
+MAX_VISITS = 1000
+"""Visits that are kept unless something else is said."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Visit:
