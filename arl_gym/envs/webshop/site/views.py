@@ -129,10 +129,10 @@ def _done(nodes: Sequence[Shown], session: Session) -> dict[str, Any]:
 
 
 _KINDS = {
-    1.0: "the right kind",
-    0.5: "a similar kind, which halves the score",
-    0.1: "hardly the same kind, which leaves a tenth of the score",
-    0.0: "another kind, which leaves no score",
+    1.0: "the right kind of product",
+    0.5: "another kind of product, which halves the score",
+    0.1: "a product that has hardly a word in common, which leaves a tenth of the score",
+    0.0: "a product that has no word in common, which leaves nothing of the score",
 }
 """What `Reward.r_type` says of a purchase."""
 
