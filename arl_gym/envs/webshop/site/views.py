@@ -173,4 +173,4 @@ def _shown(session: Session) -> Iterator[Shown]:
 def exact(text: str) -> Markup:
     """Return a text as mark-up that a browser reads back unchanged."""
     # A browser reads a bare carriage return as a new line.
-    return Markup(escape(text).replace("\r", "&#13;"))
+    return Markup(str(escape(text)).replace("\r", "&#13;"))
