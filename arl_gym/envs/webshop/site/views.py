@@ -3,6 +3,7 @@
 A page is laid out for people, in another order than it is read as text; the numbers keep that order.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
@@ -51,7 +52,7 @@ def view(session: Session) -> dict[str, Any]:
     if session.page == "search":
         return found | dict(zip(("brand", "label", "instruction", "search"), nodes, strict=True))
     if session.page == "done":
-        return found | _done(list(nodes))
+        return found | _done(list(nodes), session)
     found |= {"label": next(nodes), "instruction": next(nodes), "home": next(nodes)}
     if session.page == "results":
         return found | _results(nodes, session)
@@ -64,7 +65,7 @@ def view(session: Session) -> dict[str, Any]:
     }
     if session.page == "item":
         return found | _item(nodes, session, product)
-    return found | {"texts": list(nodes)}
+    return found | _about(list(nodes), session.page)
 
 
 def page(session: Session, *, with_parts: bool = False) -> tuple[str, dict[str, Any]]:
@@ -95,7 +96,7 @@ def _results(nodes: Iterator[Shown], session: Session) -> dict[str, Any]:
     links = [i for i, shown in enumerate(listed) if shown.kind == "link"]
     head = listed[: links[0]] if links else listed
     cards = [(*listed[i : i + 3], _picture_of(listed[i].node)) for i in links]
-    return {"title": head[0], "turns": head[1:], "cards": cards}
+    return {"title": head[0], "turns": head[1:], "cards": cards, "n_found": len(session.results)}
 
 
 def _item(nodes: Iterator[Shown], session: Session, product: Product) -> dict[str, Any]:
@@ -113,9 +114,42 @@ def _item(nodes: Iterator[Shown], session: Session, product: Product) -> dict[st
     }
 
 
-def _done(nodes: Sequence[Shown]) -> dict[str, Any]:
+def _about(texts: Sequence[Shown], page: str) -> dict[str, Any]:
+    blank = not any(shown.node.text.strip() for shown in texts)
+    if page != "reviews":
+        return {"texts": texts, "blank": blank}
+    reviews = [(*texts[i : i + 3], _share(texts[i + 1].node.text)) for i in range(0, len(texts), 3)]
+    return {"reviews": reviews, "blank": blank}
+
+
+def _share(score: str) -> float | None:
+    """Return how many of the stars a score of 0 to 5 has, from 0 to 1; None if it is no such score."""
+    return float(score) / 5 if re.fullmatch(r"[0-4](\.[0-9]+)?|5(\.0+)?", score) else None
+
+
+def _done(nodes: Sequence[Shown], session: Session) -> dict[str, Any]:
     at = next(i for i, shown in enumerate(nodes) if shown.node.text.startswith("Your score"))
-    return {"thanks": nodes[0], "score": nodes[at : at + 2], "rest": [*nodes[1:at], *nodes[at + 2 :]]}
+    product, reward = session.product, session.reward
+    assert product is not None
+    assert reward is not None
+    return {
+        "thanks": nodes[0],
+        "score": nodes[at : at + 2],
+        "rest": [*nodes[1:at], *nodes[at + 2 :]],
+        "product": product,
+        "picture": picture_address(product.asin, session.selected),
+        "selected": session.selected,
+        "kind": _KINDS[reward.r_type],
+    }
+
+
+_KINDS = {
+    1.0: "the right kind of product",
+    0.5: "another kind of product, which halves the score",
+    0.1: "a product that has hardly a word in common, which leaves a tenth of the score",
+    0.0: "a product that has no word in common, which leaves nothing of the score",
+}
+"""What `Reward.r_type` says of a purchase."""
 
 
 class Wish(NamedTuple):
@@ -154,4 +188,4 @@ def _shown(session: Session) -> Iterator[Shown]:
 def exact(text: str) -> Markup:
     """Return a text as mark-up that a browser reads back unchanged."""
     # A browser reads a bare carriage return as a new line.
-    return Markup(escape(text).replace("\r", "&#13;"))
+    return Markup(str(escape(text)).replace("\r", "&#13;"))
