@@ -82,7 +82,8 @@ def test_where_no_tier_holds_the_error_says_what_was_tried_and_what_to_do():
         from arl_gym.envs.tirmath.sandbox import Sandbox, SandboxUnavailable
         from arl_gym.envs.tirmath.sandbox.jail import kernel
         unshare = {"x86_64": 272, "aarch64": 97}[platform.machine()]
-        rows = [(0x20, 0, 0, 0), (0x15, 1, 0, unshare), (0x15, 0, 1, 444), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
+        rows = [(0x20, 0, 0, 0), (0x15, 1, 0, unshare), (0x15, 0, 1, 444)]
+        rows += [(6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
         rows = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
         head = ctypes.create_string_buffer(struct.pack("HP", 5, ctypes.addressof(rows)))
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
