@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -127,16 +128,20 @@ def limit() -> None:
 def soak(tier: str, executions: int) -> int:
     """Run many programs, some of them ill-behaved; print what has grown."""
     programs = [PROGRAM] * 40 + ["1/0", "print('x' * 10**6)", "[0] * 10**11", "import os; os._exit(3)"]
-    with Sandbox(tier, timeout_s=2.0) as sandbox, ThreadPoolExecutor(16) as pool:
-        run = sandbox.run
-        list(pool.map(run, programs))
-        before = holdings(sandbox)
-        start = time.perf_counter()
-        statuses: dict[str, int] = {}
-        for execution in pool.map(run, (programs[i % len(programs)] for i in range(executions))):
-            statuses[execution.status] = statuses.get(execution.status, 0) + 1
-        seconds = time.perf_counter() - start
-        after = holdings(sandbox)
+    statuses: Counter[str] = Counter()
+    with Sandbox(tier, timeout_s=5.0) as sandbox, ThreadPoolExecutor(16) as pool:
+
+        def run_all(count: int) -> None:
+            # In portions: results that wait to be counted are memory too.
+            for done in range(0, count, 220):
+                chosen = (programs[i % len(programs)] for i in range(done, min(count, done + 220)))
+                statuses.update(execution.status for execution in pool.map(sandbox.run, chosen))
+
+        run_all(440)
+        statuses.clear()
+        before, start = holdings(), time.perf_counter()
+        run_all(executions)
+        seconds, after = time.perf_counter() - start, holdings()
     print(
         f"tier {sandbox.tier}: {executions} executions, {seconds:.0f} s, {executions / seconds:.0f} a second"
     )
@@ -175,7 +180,7 @@ def containment(tier: str, uid: int | None) -> dict[str, str]:
     return results
 
 
-def holdings(sandbox: Sandbox) -> dict[str, float]:
+def holdings() -> dict[str, float]:
     """Return what the supervisor and the template hold, when nothing runs."""
     time.sleep(0.5)  # what ends, ends now
     family = descendants(os.getpid())
