@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from arl_gym.envs.tirmath.sandbox.execution import Execution
+from arl_gym.envs.tirmath.sandbox.python import environment
 
 Run = Callable[[Mapping[str, Any], str, float], Execution]
 
@@ -43,7 +44,6 @@ def fork():
 attempt("reads a file of the host", lambda: read({secret!r}))
 attempt("reads /etc/passwd", lambda: read("/etc/passwd"))
 attempt("writes a file of the host", lambda: write({target!r}))
-attempt("writes to the temporary directory", lambda: write("/tmp/arl_gym_canary"))
 attempt("connects to the host", lambda: connect({port}))
 attempt("starts a process", fork)
 attempt("sees the environment of the host", lambda: os.environ[{variable!r}])
@@ -93,6 +93,4 @@ def _outside(target: Path, listener: socket.socket) -> list[str]:
 
 def _some_variable() -> str:
     """Return a variable of this process's environment that programs are not given."""
-    from arl_gym.envs.tirmath.sandbox.python import environment
-
     return next((name for name in os.environ if name not in environment()), "ARL_GYM_NONE")

@@ -1,6 +1,6 @@
 """Runs the hostile programs and looks at the host afterwards; as another user where asked.
 
-    python -m tests.envs.tirmath.sandbox.containment --tier namespace --uid 65534 --slow
+    python -m tests.envs.tirmath.sandbox.containment --tier namespace --uid 65534
 
 Prints one JSON object: the tier and the user, and for each program what was not contained ("" for nothing).
 """
@@ -12,7 +12,7 @@ import socket
 import string
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -103,13 +103,12 @@ def try_out(sandbox: Sandbox, host: Host, hostile: Hostile) -> str:
     return host.harm()
 
 
-def try_all(tier: str, *, slow: bool) -> dict[str, str]:
-    """Run all programs, the slow ones too where asked; return by name what was not contained."""
-    chosen = [each for each in PROGRAMS if slow or not each.slow]
+def try_all(tier: str, programs: Sequence[Hostile] = PROGRAMS) -> dict[str, str]:
+    """Run programs; return by name what was not contained."""
     limits = {"timeout_s": 4.0, "memory_mb": 128, "max_concurrency": 4}
     with Sandbox(tier, **limits) as sandbox, a_host() as host, ThreadPoolExecutor(4) as pool:  # type: ignore[arg-type]
-        results = pool.map(lambda each: try_out(sandbox, host, each), chosen)
-        return {each.name: result for each, result in zip(chosen, results, strict=True)}
+        results = pool.map(lambda each: try_out(sandbox, host, each), programs)
+        return {each.name: result for each, result in zip(programs, results, strict=True)}
 
 
 def descendants(pid: int) -> set[int]:
@@ -152,14 +151,13 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--tier", required=True)
     parser.add_argument("--uid", type=int)
-    parser.add_argument("--slow", action="store_true")
     args = parser.parse_args()
     if args.uid is not None:
         become(args.uid)
         command = [sys.executable, "-m", "tests.envs.tirmath.sandbox.containment", "--tier", args.tier]
         os.environ["HOME"] = "/"
-        os.execv(sys.executable, [*command, *(["--slow"] if args.slow else [])])
-    results = try_all(args.tier, slow=args.slow)
+        os.execv(sys.executable, command)
+    results = try_all(args.tier)
     json.dump({"tier": args.tier, "uid": os.getuid(), "results": results}, sys.stdout)
 
 

@@ -6,12 +6,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from arl_gym.envs.tirmath.sandbox import Sandbox
 from tests.envs.tirmath.sandbox.conftest import sandbox_of
 
 
 @pytest.fixture(params=["auto", "unsafe"])
-def any_sandbox(request) -> Sandbox:
+def any_sandbox(request):
     return request.getfixturevalue(request.param)
 
 
@@ -80,7 +79,10 @@ def test_line_numbers_are_those_of_the_program_after_a_prelude(any_sandbox):
 
 
 def test_a_program_runs_as_main_with_a_clean_environment(any_sandbox):
-    code = "import sys\nprint(__name__, sys.argv, sys.modules['__main__'].__dict__ is globals(), 'jail' in sys.modules)"
+    code = (
+        "import sys\nown = sys.modules['__main__'].__dict__ is globals()\n"
+        "print(__name__, sys.argv, own, 'jail' in sys.modules)"
+    )
     assert any_sandbox.run(code).stdout == "__main__ ['main.py'] True False\n"
 
 
@@ -127,10 +129,11 @@ def test_a_program_with_a_lone_surrogate_is_an_error_of_the_program(any_sandbox)
 
 
 def test_standard_library_modules_that_nobody_has_loaded_can_be_imported(sandbox):
-    code = "import asyncio, csv, decimal, sqlite3, secrets, statistics, zoneinfo, hashlib, numpy.fft, sympy.geometry"
-    execution = sandbox.run(
-        code + "\nasync def f(): print(hashlib.sha256(b'').hexdigest()[:4])\nasyncio.run(f())"
+    code = (
+        "import asyncio, csv, decimal, hashlib, secrets, sqlite3, statistics, zoneinfo, numpy.fft\n"
+        "import sympy.geometry\nasync def f(): print(hashlib.sha256(b'').hexdigest()[:4])\nasyncio.run(f())"
     )
+    execution = sandbox.run(code)
     assert (execution.stdout, execution.stderr) == ("e3b0\n", "")
 
 

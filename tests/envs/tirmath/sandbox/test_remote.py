@@ -25,7 +25,7 @@ def server() -> Iterator[SandboxServer]:
 
 
 def post(server: SandboxServer, body: bytes, kind: str = "application/json") -> tuple[int, str]:
-    connection = http.client.HTTPConnection(*server.server_address[:2])
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_port)
     try:
         connection.request("POST", "/run", body, {"Content-Type": kind})
         response = connection.getresponse()

@@ -74,6 +74,17 @@ def test_canaries_find_a_tier_that_contains_nothing():
     } <= set(found)
 
 
+@pytest.mark.parametrize("tier", ["namespace", "landlock"])
+def test_this_package_is_hidden_where_it_lies_among_others(tier, monkeypatch):
+    hidden = Path(pytest.__file__).parent
+    monkeypatch.setattr("arl_gym.envs.tirmath.sandbox.fork_server.hidden_path", lambda: str(hidden))
+    with sandbox_of(tier, timeout_s=20.0) as sandbox:
+        beside = sandbox.run(f"print(len(open({str(hidden.parent / 'sympy' / '__init__.py')!r}).read()) > 9)")
+        within = sandbox.run(f"open({pytest.__file__!r})")
+    assert beside.stdout == "True\n"
+    assert within.stderr.splitlines()[-1].startswith(("FileNotFoundError", "PermissionError"))
+
+
 def test_where_no_tier_holds_the_error_says_what_was_tried_and_what_to_do():
     pytest.importorskip("sympy")
     # A filter that refuses unshare and landlock_create_ruleset, as old kernels and containers do.
@@ -82,7 +93,8 @@ def test_where_no_tier_holds_the_error_says_what_was_tried_and_what_to_do():
         from arl_gym.envs.tirmath.sandbox import Sandbox, SandboxUnavailable
         from arl_gym.envs.tirmath.sandbox.jail import kernel
         unshare = {"x86_64": 272, "aarch64": 97}[platform.machine()]
-        rows = [(0x20, 0, 0, 0), (0x15, 1, 0, unshare), (0x15, 0, 1, 444), (6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
+        rows = [(0x20, 0, 0, 0), (0x15, 1, 0, unshare), (0x15, 0, 1, 444)]
+        rows += [(6, 0, 0, 0x50001), (6, 0, 0, 0x7FFF0000)]
         rows = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *row) for row in rows))
         head = ctypes.create_string_buffer(struct.pack("HP", 5, ctypes.addressof(rows)))
         kernel.prctl(kernel.PR_SET_NO_NEW_PRIVS, 1)
@@ -223,10 +235,13 @@ def test_programs_see_nothing_of_one_another_or_of_the_supervisor(sandbox, monke
     for _ in range(4):
         sandbox.run("x = 'needle-in-code'; print('needle-in-output')", stdin="needle-in-stdin")
     search = """
-        import ctypes, gc, os
-        {plant}
+        import ctypes, gc, os, sys
+        kept = ["needle" + "{planted}" + str(i) for i in range(100)]
+        modules = list(sys.modules.values())
+        objects = [*gc.get_objects(), *kept, *(each for module in modules for each in vars(module).values())]
+        near = {{(id(each) >> 20) + step for each in objects for step in (-1, 0, 1)}}
         found = 0
-        for megabyte in sorted({{id(each) >> 20 for each in gc.get_objects()}}):
+        for megabyte in sorted(near):
             for page in range(256):
                 reading, writing = os.pipe()
                 try:
@@ -243,9 +258,8 @@ def test_programs_see_nothing_of_one_another_or_of_the_supervisor(sandbox, monke
                     at = content.find(b"needle", at + 1)
         print(found)
     """
-    nothing = sandbox.run(textwrap.dedent(search).format(plant=""))
-    planted = sandbox.run(
-        textwrap.dedent(search).format(plant="kept = 'needle' + '-in-memory' * (os.getpid() > 0)")
+    nothing, planted = (
+        sandbox.run(textwrap.dedent(search).format(planted=suffix)) for suffix in ("", "-in-memory-")
     )
     assert (nothing.stdout, nothing.stderr) == ("0\n", "")
-    assert int(planted.stdout) > 0
+    assert int(planted.stdout) >= 100
