@@ -17,7 +17,7 @@ _MAX_FIELDS = 500
 
 def address(page: str, place: Place) -> str:
     """Return the address of a page, without the host."""
-    query = urlencode(fields(page, place))
+    query = urlencode(fields(page, place), errors="surrogatepass")
     return f"/s/{place.session_id}/{page}" + (f"?{query}" if query else "")
 
 
@@ -39,7 +39,7 @@ def product_fields(asin: str, options: Mapping[str, str]) -> Sequence[tuple[str,
 def read_place(session_id: str, query: str) -> Place | None:
     """Return the place that the part of an address after "?" names, None if it is none of the site's."""
     try:
-        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="replace")
+        pairs = parse_qsl(query, keep_blank_values=True, max_num_fields=_MAX_FIELDS, errors="surrogatepass")
     except ValueError:
         return None
     given = dict(pairs)

@@ -7,6 +7,7 @@ whether something has been bought. Needs no JavaScript and asks nothing of anoth
 """
 
 from collections.abc import Mapping, Sequence
+from secrets import token_hex
 from typing import Any
 
 from flask import Flask, Response, abort, jsonify, redirect, render_template, request
@@ -24,6 +25,9 @@ from arl_gym.envs.webshop.tasks import Tasks, find_goal
 
 _GOALS_SHOWN = 12
 _MAX_FORM_BYTES = 1 << 16
+_KEPT_S = 3600
+"""How long a browser may keep pictures and style sheets."""
+_PICTURE_PX = 320
 _POLICY = (
     "default-src 'none'; img-src 'self'; style-src 'self'; form-action 'self'; "
     "frame-src 'self'; frame-ancestors 'self'; base-uri 'none'"
@@ -47,6 +51,7 @@ def create_app(
     """
     app = Flask(__name__)
     app.config["MAX_CONTENT_LENGTH"] = _MAX_FORM_BYTES
+    app.config["SEND_FILE_MAX_AGE_DEFAULT"] = _KEPT_S
     app.jinja_env.filters["exact"] = views.exact
     shop, visits, options = tasks.store, Visits(max_visits), dict(options or {})
     Session(shop, **options)  # a wrong option should say so now
@@ -60,7 +65,7 @@ def create_app(
         return visit
 
     @app.get("/")
-    def home() -> str:
+    def home() -> bytes:
         split = request.args.get("split", tasks.splits[0])
         if split not in tasks.splits:
             abort(404, f"There is no split {split!r}.")
@@ -69,7 +74,7 @@ def create_app(
         if first not in range(len(ids)):
             abort(404, f"The split {split!r} has {len(ids)} goals, counted from 0.")
         goals = [(id, tasks.goal(id).instruction) for id in ids[first : first + _GOALS_SHOWN]]
-        return render_template(
+        return _html(
             "home.html", splits=tasks.splits, split=split, goals=goals, first=first, total=len(ids),
             step=_GOALS_SHOWN, n_products=len(shop), dataset=shop.dataset, n_episodes=len(episodes),
         )  # fmt: skip
@@ -90,7 +95,7 @@ def create_app(
         return redirect(address("search", session.place), 303)
 
     @app.get("/s/<id>/<page>")
-    def show(id: str, page: str) -> str | BaseResponse:
+    def show(id: str, page: str) -> bytes | BaseResponse:
         visit = find(id)
         with visit.lock:
             session = visit.session
@@ -115,14 +120,17 @@ def create_app(
         number = None if place is None else shop.number(place.asin)
         if place is None or number is None:
             abort(404, "There is no such product.")
-        response = Response(picture_png(shop.product(number), place.options), mimetype="image/png")
-        response.cache_control.max_age = 3600
+        response = Response(
+            picture_png(shop.product(number), place.options, size=_PICTURE_PX), mimetype="image/png"
+        )
+        response.cache_control.max_age = _KEPT_S
         return response
 
     @app.errorhandler(HTTPException)
-    def wrong(error: HTTPException) -> tuple[str, int]:
-        code = error.code or 500
-        return render_template("error.html", code=code, name=error.name, why=error.description), code
+    def wrong(error: HTTPException) -> tuple[bytes, int]:
+        code, token = error.code or 500, token_hex(8)
+        shown = _html("error.html", token=token, code=code, name=error.name, why=error.description)
+        return shown, code
 
     @app.after_request
     def protect(response: Response) -> Response:
@@ -144,7 +152,12 @@ def _go(session: Session, page: str, query: str) -> None:
         abort(404, "No link of this shop leads here.")
 
 
-def _page(visit: Visit) -> str:
+def _page(visit: Visit) -> bytes:
     visit.n_pages += 1
     template, shown = views.page(visit.session, with_parts=visit.with_parts)
-    return render_template(template, token=f"{visit.id}-{visit.n_pages}", **shown)
+    return _html(template, token=f"{visit.id}-{visit.n_pages}", **shown)
+
+
+def _html(template: str, **shown: Any) -> bytes:
+    # Halves of characters, which JSON can hold, have no place in UTF-8.
+    return render_template(template, **shown).encode(errors="replace")

@@ -28,8 +28,6 @@ class Shown(NamedTuple):
     node: Node
     number: int
     """Its place in the order in which the page is read as text."""
-    click: str
-    """What is clicked, in lower case; empty where nothing is."""
     href: str
     chosen: bool
     """Whether it is a selected option or a product that was opened."""
@@ -83,7 +81,7 @@ def page(session: Session, *, with_parts: bool = False) -> tuple[str, dict[str, 
 
 def picture_address(asin: str, selected: Mapping[str, str] | None = None) -> str:
     """Return the address of a product's picture."""
-    return "/picture.png?" + urlencode(product_fields(asin, selected or {}))
+    return "/picture.png?" + urlencode(product_fields(asin, selected or {}), errors="surrogatepass")
 
 
 def _picture_of(node: Node) -> str:
@@ -173,13 +171,11 @@ def wishes(session: Session) -> Sequence[Wish]:
 
 
 def _shown(session: Session) -> Iterator[Shown]:
-    names = {id(node): name for name, node in session.clickable().items()}
     nodes = (node for part in session.content() for node in part.nodes if not isinstance(node, Mark))
     for number, node in enumerate(nodes):
         yield Shown(
             node=node,
             number=number,
-            click=names.get(id(node), ""),
             href="" if isinstance(node, Text) else address(*session.place.after(node)),
             chosen=isinstance(node, Link | Option) and session.chosen(node),
         )
