@@ -8,14 +8,14 @@ import os
 import sys
 import types
 
-jail = sys.modules["jail"] = types.ModuleType("jail")
-jail.__path__ = [os.path.dirname(os.path.abspath(__file__))]
-
-program = importlib.import_module(f"jail.{sys.argv[1]}").main(sys.argv[2:])
-exit_code = 0
-try:
-    for code in program.compiled():
-        exec(code, program.namespace)
-except BaseException as error:
-    exit_code = program.report(error)
-program.end(exit_code)
+if __name__ == "__main__":
+    jail = sys.modules["jail"] = types.ModuleType("jail")
+    jail.__path__ = [os.path.dirname(os.path.abspath(__file__))]
+    program = importlib.import_module(f"jail.{sys.argv[1]}").main(sys.argv[2:])
+    exit_code = 0
+    try:
+        for code in program.compiled():
+            exec(code, program.namespace)
+    except BaseException as error:
+        exit_code = program.report(error)
+    program.end(exit_code)
