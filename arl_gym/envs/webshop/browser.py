@@ -48,7 +48,9 @@ _USUAL_FOLDERS = ("/usr/bin", "/usr/local/bin", "/usr/lib/chromium", "/snap/bin"
 _START_TIMEOUT_S = 30.0
 _COMMAND_TIMEOUT_S = 30
 _PAGE_TIMEOUT_S = 20.0
+_REMOVE_TIMEOUT_S = 5.0
 _POLL_S = 0.005
+_LONGEST_FOLDER = 40
 
 # Whoever holds the other end of standard input owns the browser: when it is gone, so is the whole group.
 _OWNED = '"$@" </dev/null & read -r _; trap "" TERM; kill -TERM 0; sleep 1; rm -rf "$HOME"; kill -KILL 0'
@@ -172,9 +174,10 @@ class Browser:
     def __init__(self, programs: Programs, *, site: str, size: tuple[int, int], pictures: bool):
         self._ready = ("complete",) if pictures else ("interactive", "complete")
         self._token = ""
-        folder = tempfile.mkdtemp(prefix="arl-browser-")
+        folder = tempfile.mkdtemp(prefix="arl-browser-", dir=_short_folder())
+        log_file = Path(folder, "driver.log")
         command = [programs.chromedriver, "--port=0", "--log-level=SEVERE"]
-        with Path(folder, "driver.log").open("wb") as log:
+        with log_file.open("wb") as log:
             process = subprocess.Popen(
                 ["/bin/sh", "-c", _OWNED, "sh", *command],
                 stdin=subprocess.PIPE,
@@ -186,7 +189,7 @@ class Browser:
         self.pid = process.pid
         self._end = weakref.finalize(self, _end, process, folder, os.getpid())
         with self._watched("start"):
-            server = f"http://127.0.0.1:{_port(Path(folder, 'driver.log'))}"
+            server = f"http://127.0.0.1:{_port(log_file)}"
             self._driver = Remote(
                 server,
                 options=_options(programs.chromium, folder, site, size, pictures),
@@ -280,7 +283,6 @@ def _options(chromium: str, folder: str, site: str, size: tuple[int, int], pictu
     host = urlsplit(site).hostname
     for argument in (
         "--headless=new",
-        "--remote-debugging-pipe",  # a browser without its driver ends by itself
         f"--user-data-dir={folder}/profile",
         f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {host}",
         f"--window-size={size[0]},{size[1]}",
@@ -316,7 +318,14 @@ def _port(log: Path) -> int:
         if found := re.search(r"started successfully on port (\d+)", said):
             return int(found[1])
         time.sleep(_POLL_S)
-    raise TimeoutError(f"the driver did not start in {_START_TIMEOUT_S:g} s; it said: {said.strip()[-300:]}")
+    raise TimeoutError(f"the driver did not start in {_START_TIMEOUT_S:g} s")
+
+
+def _short_folder() -> str:
+    """Return where temporary files go."""
+    folder = tempfile.gettempdir()
+    # Chromium makes sockets there, whose paths have at most some hundred characters.
+    return folder if len(folder) <= _LONGEST_FOLDER else "/tmp"
 
 
 def _end(process: "subprocess.Popen[bytes]", folder: str, owner: int) -> None:
@@ -328,14 +337,8 @@ def _end(process: "subprocess.Popen[bytes]", folder: str, owner: int) -> None:
     process.wait()
     if process.stdin is not None:
         process.stdin.close()
-    _gone(process.pid)
+    until = time.monotonic() + _REMOVE_TIMEOUT_S
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def _gone(group: int) -> None:
-    """Wait until no process of the group is left, a moment at most."""
-    until = time.monotonic() + 5
-    with suppress(ProcessLookupError, PermissionError):
-        while time.monotonic() < until:
-            os.killpg(group, 0)
-            time.sleep(_POLL_S)
+    while os.path.exists(folder) and time.monotonic() < until:  # a process that dies may be writing still
+        time.sleep(_POLL_S)
+        shutil.rmtree(folder, ignore_errors=True)

@@ -18,7 +18,7 @@ _POLL_S = 0.05
 
 
 class _Quiet(WSGIRequestHandler):
-    protocol_version = "HTTP/1.1"  # browsers keep their connections
+    protocol_version = "HTTP/1.0"  # no connection outlives its answer, so that a closed server is silent
 
     def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
         """Say nothing of single requests."""
