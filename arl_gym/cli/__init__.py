@@ -41,6 +41,7 @@ COMMANDS: dict[str, Command] = {
     "bench": Command("measure the speed of an environment", "arl_gym.cli.bench"),
     "replay": Command("show recorded episodes in the terminal or as a web page", "arl_gym.cli.replay"),
     "serve-webshop": Command("serve the web store to people and browsers", "arl_gym.cli.serve_webshop"),
+    "serve-sandbox": Command("run TIR-Math's programs for other machines", "arl_gym.cli.serve_sandbox"),
     "data": Command("check, import and export the data of environments", "arl_gym.cli.data"),
     "doctor": Command("check the installation", "arl_gym.cli.doctor"),
     "demo": Command("train a tiny agent on the CPU in minutes, with a report", _TRAINING, "demo"),

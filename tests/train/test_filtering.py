@@ -1,9 +1,11 @@
+import dataclasses
+
 import pytest
 
 from arl_gym.agents.types import Trajectory
 from arl_gym.errors import ConfigError, DataError
 from arl_gym.train.config import FilterConfig
-from arl_gym.train.filtering import CollectStats, collect_groups, split_groups
+from arl_gym.train.filtering import CollectStats, collect_groups, silence_invalid, split_groups
 from tests.train.trajectories import trajectory, turn
 
 
@@ -127,3 +129,13 @@ def test_tries_that_share_a_group_number_are_an_error():
 def test_zero_tries_are_an_error():
     with pytest.raises(ConfigError, match="max_tries must be at least 1, got 0"):
         collect_groups(TRIES.__getitem__, FilterConfig(max_tries=0), n_groups=1, step=1)
+
+
+def test_episodes_with_an_invalid_turn_lose_their_tokens_and_nothing_else():
+    good = trajectory(turn(), turn(reward=1))
+    void = trajectory(turn(), dataclasses.replace(turn(reward=1), action_valid=False))
+    kept, silent = silence_invalid([good, void])
+    assert kept == good
+    assert [t.n_kept for t in silent.turns] == [0, 0]
+    assert [t.completion_ids for t in silent.turns] == [[2], [2]]
+    assert silent.env_return == 1

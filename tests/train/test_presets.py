@@ -5,7 +5,7 @@ from arl_gym.rng import Rng
 from arl_gym.train.bc import collect
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import load_toml
-from arl_gym.train.envs import make_vec
+from arl_gym.train.envs import check_step_advantage, make_vec
 from arl_gym.train.methods import resolve
 from arl_gym.train.model import tiny_tokenizer
 
@@ -17,6 +17,21 @@ def preset(name):
 
 
 @pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_is_a_configuration(name):
+    cfg = preset(name)
+    check_step_advantage(cfg)
+    assert cfg.run_dir == f"runs/{name}"
+
+
+def test_the_papers_settings_of_tir_math():
+    cfg = preset("tirmath-qwen3-4b-base")
+    assert (cfg.method, cfg.loss.ratio_level, cfg.advantage.step_weight) == ("GSPO", "trajectory", 0)
+    assert (cfg.loss.clip_low, cfg.loss.clip_high, cfg.loss.kl_coef, cfg.optim.lr) == (3e-4, 4e-4, 0, 1e-6)
+    assert cfg.rollout.groups // cfg.optim.minibatches == 128
+    assert cfg.filter.mask_invalid
+
+
+@pytest.mark.parametrize("name", [name for name in PRESETS if name.endswith("-tiny")])
 def test_the_expert_solves_the_presets_tasks_within_its_context(name):
     cfg = preset(name)
     codec = ChatCodec(tiny_tokenizer(cfg.model.words.split()))

@@ -9,7 +9,7 @@ import pytest
 from arl_gym.agents.records import read_trajectories
 from arl_gym.errors import ArlGymError, ConfigError, UnknownNameError
 from arl_gym.train.config import load_toml
-from arl_gym.train.envs import training_episodes
+from arl_gym.train.envs import check_step_advantage, training_episodes
 from arl_gym.train.methods import METHODS, resolve
 from arl_gym.train.metrics import read_metrics, without_timings
 from arl_gym.train.model import load_model, save_model
@@ -223,3 +223,15 @@ def test_any_local_model_folder_trains(tmp_path):
     save_model(tmp_path / "start", *load_model("tiny", dtype="float32", seed=9))
     folder = train(resolve(values(tmp_path / "run", steps=1, model={"path": str(tmp_path / "start")})))
     assert (folder / "tokenizer.json").is_file()
+
+
+@pytest.mark.parametrize("insist", [False, True])
+def test_the_step_advantage_is_refused_where_turns_cannot_be_compared(insist):
+    values = {"env": {"id": "ARL/TIRMath-v0"}, "advantage": {"step_anywhere": insist}}
+    if insist:
+        check_step_advantage(resolve(values))
+    else:
+        with pytest.raises(ConfigError, match=r"got 1\).* such as GSPO \(got SAMPO"):
+            check_step_advantage(resolve(values))
+    check_step_advantage(resolve({"env": {"id": "ARL/TIRMath-v0"}, "method": "GSPO"}))
+    check_step_advantage(resolve({"env": {"id": "ARL/Sokoban-v0"}}))

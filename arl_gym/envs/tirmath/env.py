@@ -117,6 +117,16 @@ class TIRMathEnv(TextEnv):
     The generated problems are this package's own; each was checked by its reference program. Files of others
     are read where you have them; none is shipped.
 
+    ## Baselines
+    On the 500 test problems (success with its 95% interval):
+
+    | policy | success |
+    |---|---|
+    | a fixed answer, `\boxed{0}`, or nothing of use | 0 % [0.0, 0.8] |
+    | the expert: the reference program, then its output; 2 turns | 100 % [99.2, 100] |
+
+    Nothing is known yet of trained agents; what papers report is of MATH, AIME and their like.
+
     ## Version history
     - v0: first release.
     """  # noqa: E501

@@ -1,12 +1,16 @@
 r"""The rules of TIR-Math: programs, boxes, void turns, rewards; with real programs in a real sandbox."""
 
 import json
+from collections.abc import Sequence
+from contextlib import closing
 from typing import Any
 
 import gymnasium as gym
 import pytest
 
 import arl_gym
+from arl_gym.agents.rollout import rollout
+from arl_gym.agents.types import Episode, Reply, Request
 from arl_gym.envs.tirmath.env import TIRMathEnv
 from arl_gym.envs.tirmath.grading import GRADER_VERSION
 from arl_gym.envs.tirmath.sandbox import Execution
@@ -256,6 +260,43 @@ def test_a_chat_is_append_only_and_takes_whole_turns():
     assert messages == [{"role": "user", "content": "Code execution result: 42"}]
     assert info["append"]
     env.close()
+
+
+class Characters:
+    """A policy with one token a character, which says what it is told and keeps its requests."""
+
+    def __init__(self, *responses: str):
+        self.responses, self.requests = list(responses), list[Request]()
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        self.requests += requests
+
+    def poll(self) -> list[Reply]:
+        response = self.responses.pop(0)
+        ids = [ord(c) for c in response]
+        return [
+            Reply(
+                key=self.requests[-1].key,
+                response=response,
+                finish="stop",
+                prompt_ids=[*(self.requests[-1].context_ids or []), 1],
+                completion_ids=ids,
+                logprobs=[0.0] * len(ids),
+                n_tokens=lambda n_chars: n_chars,
+            )
+        ]
+
+
+def test_tokens_after_the_program_are_not_consumed():
+    block = program("print(6 * 7)")
+    policy = Characters(block + "\nCode execution result: 41", "\\boxed{1}")
+    with closing(arl_gym.make_chat_vec("ARL/TIRMath-v0", 1)) as vec:
+        episode = Episode(task_id="train-000000", group=0)
+        (played,) = rollout(vec, policy, [episode], env_id="ARL/TIRMath-v0", seed=0)
+    first, last = played.turns
+    assert first.n_kept == len(block)
+    assert last.n_kept == len("\\boxed{1}")
+    assert policy.requests[1].context_ids == [1, *map(ord, block)]
 
 
 def test_wrong_arguments_say_what_was_expected(problems, tmp_path):
