@@ -41,15 +41,22 @@ def format_response(format: str, thought: str, action: str) -> str:
 
 
 def respond_in(format: str, env_id: str) -> Respond:
-    """Return `format_response` for one format; "default" is the env's own, strict for ids not in the table.
+    """Return what says thought and action in a format; "default" is the env's own, strict for unknown ids.
 
     Raises:
         UnknownNameError: If the format is unknown.
     """
+    entry = ENVS.get(env_id)
     if format == "default":
-        format = ENVS[env_id].format if env_id in ENVS else "strict"
+        format = entry.format if entry is not None else "strict"
+    if format == "none" and entry is not None and entry.prose:
+        return _thought_first
     format_response(format, "", "")
     return partial(format_response, format)
+
+
+def _thought_first(thought: str, action: str) -> str:
+    return f"{thought}\n{action}" if thought else action
 
 
 class _Immediate:

@@ -17,6 +17,8 @@ class EnvEntry:
     """Default memory window of the agent layer; None is the append-only dialogue."""
     format: str
     """Default response format of the agent layer."""
+    prose: bool = False
+    """Whether a response without format may say more than the action, a thought before it for example."""
     anchors: bool = True
     """Whether turns of different episodes come to face the same observation, as the step advantage needs."""
 
@@ -42,6 +44,7 @@ ENVS: dict[str, EnvEntry] = {
         prompts="arl_gym.envs.tirmath.prompts",
         window=None,
         format="none",
+        prose=True,
         anchors=False,
     ),
     "ARL/WebShop-v0": EnvEntry(

@@ -86,3 +86,10 @@ def test_an_env_made_without_expert_is_an_error():
     policy.submit([request()])
     with pytest.raises(PolicyError, match="expert=True"):
         policy.poll()
+
+
+def test_a_thought_comes_first_where_a_response_may_be_prose():
+    respond = respond_in("default", "ARL/TIRMath-v0")
+    assert respond("Add them.", "\\boxed{2}") == "Add them.\n\\boxed{2}"
+    assert respond("", "\\boxed{2}") == "\\boxed{2}"
+    assert respond_in("none", "ARL/Sokoban-v0")("a", "up") == "up"

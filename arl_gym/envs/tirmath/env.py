@@ -296,19 +296,19 @@ class TIRMathEnv(TextEnv):
     # ---- the expert
 
     def expert_action(self) -> str:
-        """Return a whole turn: the thought with the reference program, then the answer that it printed.
+        """Return the reference program, and then the answer that it printed.
 
         Problems of files have no program: there it is the reference answer.
 
         Raises:
             EpisodeOverError: If no episode runs.
         """
-        program, thought = self._problem_in_play().program.strip(), self.expert_thought()
+        program = self._problem_in_play().program.strip()
         if not program:
             return f"\\boxed{{{self._problem.answer}}}"
         if self._has_run(program) and self._execution is not None:
-            return f"{thought}\n\\boxed{{{self._execution.stdout.strip()}}}".strip()
-        return f"{thought}\n```python\n{program}\n```".strip()
+            return f"\\boxed{{{self._execution.stdout.strip()}}}"
+        return f"```python\n{program}\n```"
 
     def expert_thought(self) -> str:
         """Return why the expert does what it does next.
