@@ -4,6 +4,7 @@ import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from typing import Any
 from urllib.request import ProxyHandler, build_opener
 
@@ -35,14 +36,21 @@ def body(url: str) -> str:
 
 def test_it_serves_until_it_is_interrupted():
     command = [sys.executable, "-m", "arl_gym.cli", "serve-webshop", "--port", "0", *MINI]
-    with subprocess.Popen(command, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with subprocess.Popen(
+        command,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Tests that run in the background of a script inherit that it is ignored.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+    ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         try:
             line = process.stdout.readline()
             found = re.fullmatch(r"WebShop is at (http://127\.0\.0\.1:\d+) \(Ctrl-C ends it\)\n", line)
             assert found, line + process.stderr.read()
-            assert "200 products" in body(found[1])
+            assert "the 200 of this shop" in body(found[1])
             process.send_signal(signal.SIGINT)
             assert process.wait(20) == 0
             assert (process.stdout.read(), process.stderr.read()) == ("", "\n")

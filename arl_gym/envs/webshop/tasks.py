@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Protocol, cast
 
-from arl_gym.core import SPLITS, NumberedIds, TaskIds
+from arl_gym.core import SPLITS, NumberedIds, TaskIds, check_count
 from arl_gym.envs.webshop.generated import generated_store
 from arl_gym.envs.webshop.goal import Goal
 from arl_gym.envs.webshop.original import SPLIT_MODES, GoalKind, goal_range, original_store
@@ -144,6 +144,7 @@ def open_tasks(
     """
     if dataset not in DATASETS:
         raise UnknownNameError("dataset", dataset, DATASETS, "WebShopEnv")
+    check_count("num_products", num_products)
     if dataset == "generated":
         only_original = {"data_dir": data_dir, "goals": goals, "split_mode": split_mode, "nouns": nouns}
         _refuse(only_original, "original")

@@ -151,6 +151,7 @@ def test_a_wrong_reset_option_is_named(options, message):
         ({"reward_mode": "sparse1"}, "unknown reward_mode"),
         ({"catalogue": "small"}, "unknown catalogue 'small'"),
         ({"num_products": 0}, "num_products"),
+        ({"num_products": "many"}, "num_products must be a whole number"),
         ({"num_tasks": 0}, "num_tasks must be a whole number of at least 1, got 0"),
         ({"goals": "human"}, "goals goes with dataset='original'"),
         ({"results_per_page": 0}, "results_per_page"),
