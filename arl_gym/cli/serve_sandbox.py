@@ -1,5 +1,7 @@
 """`arl-gym serve-sandbox`: run TIR-Math's programs for other processes and machines."""
 
+import sys
+
 from arl_gym.cli.options import parser, positive_int
 
 
@@ -23,5 +25,8 @@ def run(args: list[str]) -> int:
     options.add_argument("--max-concurrency", type=positive_int, default=16, help="programs at the same time")
     with serve(**vars(options.parse_args(args))) as server:
         print(f"{server.url}  tier {server.sandbox.tier}", flush=True)
-        server.serve_forever()
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print(file=sys.stderr)  # after the terminal's ^C
     return 0
