@@ -8,6 +8,7 @@ the state key and the reward need nothing of the site.
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any
@@ -50,7 +51,8 @@ class BrowserSession(Session):
     Args:
         tasks: The shop and its goals.
         window: How it is looked at.
-        site_url: A running site of the same shop; None starts one on a free port of this machine.
+        site_url: A running site of the same shop; None starts one beside the browser, on a free port of this
+            machine.
         options: Arguments of `Session`.
 
     Raises:
@@ -65,10 +67,8 @@ class BrowserSession(Session):
         self._browser: Browser | None = None
         self._server: SiteServer | None = None
         self._closed = False
-        if site_url is None:
-            self._server = SiteServer(create_app(tasks, options=options))
-            self._site = self._server.url
-        else:
+        self._app = create_app(tasks, options=options) if site_url is None else None
+        if site_url is not None:
             self._site = site_url.rstrip("/")
             self._check_site(tasks, options)
 
@@ -103,16 +103,19 @@ class BrowserSession(Session):
         if self._closed:
             raise BrowserError("a closed environment cannot begin an episode")
         super().begin(goal, session_id)
+        if self._app is not None and self._server is None:
+            self._server = SiteServer(self._app)
+            self._site = self._server.url
         url, _ = self._ask("/visits", task_id=session_id)
-        try:
-            if self._browser is None:
-                raise BrowserError("there is no browser yet")
-            self._show(self._browser.open(url))
-        except BrowserError:
-            self._browser = Browser(
-                self._programs, site=self._site, size=self._window.size, pictures=self._window.pictures
-            )
-            self._show(self._browser.open(url))
+        if self._browser is not None:
+            with suppress(BrowserError):
+                self._show(self._browser.open(url))
+                return
+            self._browser.close()
+        self._browser = Browser(
+            self._programs, site=self._site, size=self._window.size, pictures=self._window.pictures
+        )
+        self._show(self._browser.open(url))
 
     @property
     def browser(self) -> Browser:
