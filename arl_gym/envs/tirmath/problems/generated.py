@@ -32,7 +32,7 @@ TINY_FAMILIES = tuple(name for name, family in TABLE.items() if family.tiny)
 LEVELS = (1, 2, 3, 4, 5)
 
 N_PROBLEMS = {"train": 8000, "val": 500, "test": 500, "test_ood": 500}
-N_PER_FAMILY_AND_LEVEL = {"train": 600, "val": 50, "test": 50, "test_ood": 100}
+N_PER_FAMILY_AND_LEVEL = {"train": 600, "val": 60, "test": 60, "test_ood": 100}
 """The most problems of one family and level: the small ones of level 1 would run out."""
 
 _PATIENCE = 5000
