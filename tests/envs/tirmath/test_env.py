@@ -1,6 +1,7 @@
 r"""The rules of TIR-Math: programs, boxes, void turns, rewards; with real programs in a real sandbox."""
 
 import json
+import threading
 from collections.abc import Sequence
 from contextlib import closing
 from typing import Any
@@ -13,7 +14,7 @@ from arl_gym.agents.rollout import rollout
 from arl_gym.agents.types import Episode, Reply, Request
 from arl_gym.envs.tirmath.env import TIRMathEnv
 from arl_gym.envs.tirmath.grading import GRADER_VERSION
-from arl_gym.envs.tirmath.sandbox import Execution
+from arl_gym.envs.tirmath.sandbox import Execution, serve
 from arl_gym.errors import ConfigError, EpisodeOverError, SandboxError, UnknownNameError
 
 gym.register_envs(arl_gym)
@@ -318,3 +319,17 @@ def test_the_file_of_the_variable_is_read(problems, monkeypatch):
     monkeypatch.setenv("ARL_TIRMATH_DATA", problems)
     assert len(TIRMathEnv(dataset="original", split="val").task_ids()) == 2
     assert GRADER_VERSION in TIRMathEnv(dataset="original").reset(seed=0)[1]["grader"]
+
+
+def test_programs_can_run_in_a_sandbox_elsewhere(new_env):
+    with serve(timeout_s=20.0) as server:
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        env = new_env(sandbox=server.url)
+        seen, *_, info = env.step(program("print(6 * 7)"))
+        assert seen == "Code execution result: 42"
+        assert info["sandbox"] == server.sandbox.tier
+        server.shutdown()
+        thread.join()
+    with pytest.raises(SandboxError):
+        env.step(program("print(6 * 7)"))
