@@ -37,18 +37,15 @@ _CHOICES = {"on_void": OnVoid, "state": State, "errors": Errors}
 
 
 class TIRMathEnv(TextEnv):
-    r"""TIR-Math: solve a mathematics problem with the help of Python.
+    r"""TIR-Math: solve a mathematics problem by thinking and writing programs.
 
     ## Task
     A question with one answer. In each turn the agent thinks, and may write one Python program, whose output
     it then sees; it ends by giving the answer in a box.
 
     ## Observation
-    First the question; after a turn with a program its output:
-
-        Code execution result: 4
-
-    Of a program that writes to stderr, it is the last line of that; a long output loses its middle.
+    First the question; after a turn with a program what that printed, as "Code execution result: 4". Of
+    a program that writes to stderr, it is the last line of that; a long output loses its middle.
 
     ## Action
     The whole text of the agent's turn.
