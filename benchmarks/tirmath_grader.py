@@ -35,7 +35,7 @@ def jsonl(path: Path) -> list[Row]:
 
 def golds(data: Path) -> Iterator[tuple[str, list[str]]]:
     """Give each data set's name and gold answers."""
-    import pyarrow.parquet as parquet  # type: ignore[import-untyped]
+    import pyarrow.parquet as parquet
 
     yield "MATH-500", [row["answer"] for row in jsonl(data / "math500.simplerl.jsonl")]
     gsm8k = jsonl(data / "gsm8k_test.openai.jsonl")
@@ -84,7 +84,7 @@ def sweep(grader: Grader, rows: list[str]) -> tuple[int, list[tuple[str, str]], 
 
 def plain_math_verify(gold: str, response: str) -> bool:
     """Use math-verify as its README does."""
-    from math_verify import parse, verify  # type: ignore[import-untyped]
+    from math_verify import parse, verify
 
     return bool(verify(parse(f"${gold}$"), parse(response)))
 

@@ -126,7 +126,7 @@ class TIRMathEnv(TextEnv):
 
     ## Version history
     - v0: first release.
-    """  # noqa: E501
+    """  # noqa: E501 - rows of the tables
 
     def __init__(
         self,

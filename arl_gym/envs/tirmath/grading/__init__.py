@@ -30,7 +30,7 @@ costs more than missing an odd spelling of a right one.
 >>> with Grader() as grader:
 ...     grader.check(r"\frac{1}{2}", "0.5")
 Verdict(equal=True, how='number')
-"""  # noqa: E501
+"""  # noqa: E501 - rows of the table
 
 from arl_gym.envs.tirmath.grading.box import extract_boxed, has_box
 from arl_gym.envs.tirmath.grading.grader import Grader, shared_grader

@@ -12,10 +12,10 @@ from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
 
-import sympy  # type: ignore[import-untyped]
-from math_verify import LatexExtractionConfig, parse, verify  # type: ignore[import-untyped]
+import sympy
+from math_verify import LatexExtractionConfig, parse, verify
 from sympy import Basic, Expr, Number, Rational
-from sympy.core.relational import Relational  # type: ignore[import-untyped]
+from sympy.core.relational import Relational
 
 from arl_gym.envs.tirmath.grading.number import Literal, read_number, rounds_to
 

@@ -95,7 +95,7 @@ def _objects(path: Path, rows: Iterator[tuple[str, Any]]) -> Rows:
 
 def _parquet_rows(path: Path, columns: Sequence[str]) -> Rows:
     try:
-        from pyarrow import ArrowInvalid, parquet  # type: ignore[import-untyped]
+        from pyarrow import ArrowInvalid, parquet
     except ImportError as err:
         raise DependencyMissing(f"reading {path.name}", "math") from err
     number = 0

@@ -3,7 +3,7 @@
 import re
 from fractions import Fraction
 
-from sympy import Expr, Matrix, sympify  # type: ignore[import-untyped]
+from sympy import Expr, Matrix, sympify
 
 from arl_gym.envs.tirmath.problems.families import TABLE
 from arl_gym.envs.tirmath.problems.generated import GeneratedProblems

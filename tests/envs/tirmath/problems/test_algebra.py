@@ -1,7 +1,7 @@
 import re
 
-import mpmath  # type: ignore[import-untyped]
-from sympy import Matrix, N, Poly, factorint, sympify  # type: ignore[import-untyped]
+import mpmath
+from sympy import Matrix, N, Poly, factorint, sympify
 
 from tests.envs.tirmath.problems.samples import matrix, python, rational, samples, search, value
 

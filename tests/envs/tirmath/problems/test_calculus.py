@@ -1,7 +1,7 @@
 from fractions import Fraction
 
-import mpmath  # type: ignore[import-untyped]
-from sympy import N  # type: ignore[import-untyped]
+import mpmath
+from sympy import N
 
 from tests.envs.tirmath.problems.samples import numbers, python, rational, samples, search, value
 

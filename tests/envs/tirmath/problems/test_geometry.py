@@ -1,9 +1,9 @@
 import re
 from fractions import Fraction
 
-import mpmath  # type: ignore[import-untyped]
+import mpmath
 import numpy as np
-from sympy import N  # type: ignore[import-untyped]
+from sympy import N
 
 from tests.envs.tirmath.problems.samples import numbers, rational, samples, value
 

@@ -2,7 +2,7 @@ import re
 from math import isqrt, prod
 
 import numpy as np
-from sympy import divisors, totient  # type: ignore[import-untyped]
+from sympy import divisors, totient
 
 from tests.envs.tirmath.problems.samples import numbers, samples, search
 

@@ -2,7 +2,7 @@ import json
 import subprocess
 import sys
 
-from sympy import N, expand, sympify  # type: ignore[import-untyped]
+from sympy import N, expand, sympify
 
 from arl_gym.envs.tirmath.problems.families import TABLE
 from tests.envs.tirmath.problems.samples import matrix, samples, search, value
