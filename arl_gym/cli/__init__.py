@@ -46,12 +46,12 @@ COMMANDS: dict[str, Command] = {
     "doctor": Command("check the installation", "arl_gym.cli.doctor"),
     "demo": Command("train a tiny agent on the CPU in minutes, with a report", _TRAINING, "demo"),
     "tiny-model": Command("make a small random model to train", _TRAINING, "tiny_model"),
-    "collect": Command("record the expert's episodes", _TRAINING, "collect"),
-    "bc": Command("clone the expert", _TRAINING, "bc"),
+    "collect": Command("record the expert's episodes", "arl_gym.cli.cloning", "collect"),
+    "bc": Command("clone the expert", "arl_gym.cli.cloning", "bc"),
     "train": Command("train a policy", _TRAINING, "train"),
-    "methods": Command("show the methods and their dials", _TRAINING, "methods"),
-    "plot": Command("draw the curves of runs", _TRAINING, "plot"),
-    "show": Command("show the configuration and progress of a run", _TRAINING, "show"),
+    "methods": Command("show the methods and their dials", "arl_gym.cli.methods"),
+    "plot": Command("draw the curves of runs", "arl_gym.cli.plotting"),
+    "show": Command("show the configuration and progress of a run", "arl_gym.cli.showing"),
 }
 
 

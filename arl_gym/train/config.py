@@ -42,6 +42,8 @@ class EnvConfig:
     """Worker processes that hold the environments; 0 keeps them in the trainer's process."""
     step_timeout_s: float = 60.0
     """A worker that takes longer for one step is restarted; its episodes end as env_error."""
+    weight: float = 1.0
+    """Share of the groups in a run over several environments, relative to the other weights."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +61,18 @@ class ModelConfig:
     """Most tokens of prompt and completion together; a prompt that leaves no room ends the episode."""
     enable_thinking: bool = True
     """Passed to chat templates that have the switch (Qwen3)."""
+    chat_template_kwargs: dict[str, Any] = field(default_factory=dict)
+    """Further arguments of the chat template."""
+    gradient_checkpointing: bool = False
+    """Recompute activations in the backward pass: less memory, about a third more time."""
+    attn_implementation: str = ""
+    """Attention of transformers, e.g. "sdpa" or "flash_attention_2"; empty is its own choice."""
+    lora_rank: int = 0
+    """Rank of the LoRA adapter that is trained instead of the weights; 0 trains the weights."""
+    lora_alpha: float = 32.0
+    """LoRA's scale is `lora_alpha / lora_rank`."""
+    lora_targets: str = "all-linear"
+    """Modules that get an adapter: "all-linear", or names with commas between."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,24 +125,64 @@ class AdvantageConfig:
     """Discount per turn of the step part, in (0, 1]."""
     step_anywhere: bool = False
     """Allow the step part in environments whose turns never face the same observation (TIR-Math)."""
+    anchor_similarity: float = 1.0
+    """Observations at least this alike (difflib's ratio) share an anchor; 1 asks for equal ones."""
+    empg: bool = False
+    """Scale advantages by the turn's entropy and add a bonus for clear next turns (EMPG)."""
+    empg_k: float = 1.0
+    """EMPG's sharpness of the scaling."""
+    empg_k_future: float = 1.0
+    """EMPG's sharpness of the bonus."""
+    empg_zeta: float = 0.05
+    """EMPG's weight of the bonus."""
+    overlong_penalty: float = 0.0
+    """Largest penalty of a response that runs into the last `overlong_buffer` tokens of its limit (DAPO)."""
+    overlong_buffer: int = 0
+    """Tokens before `rollout.max_tokens` over which that penalty grows; 0 is a fifth of the limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LossConfig:
     """From advantages to a scalar."""
 
+    policy: Literal["clip", "sapo", "cispo"] = "clip"
+    """Surrogate: clipped (with ratios over turns or trajectories: GSPO), SAPO's soft gate, or CISPO's
+    stop-gradient weight."""
     ratio_level: Literal["token", "turn", "trajectory"] = "turn"
     """Span over which the importance ratio is a geometric mean."""
+    sequence: Literal["turn", "trajectory"] = "turn"
+    """What counts as a sequence (for the mask, the "seq" aggregations and SAPO's sign) where ratios are per
+    token; otherwise it is the span of the ratio."""
     clip_low: float = 3e-3
     """Lower clip distance from 1, same scale as `ratio_level`."""
     clip_high: float = 4e-3
     """Upper clip distance from 1."""
     dual_clip_c: float | None = None
     """Cap of the loss at `-A * c` where A < 0; None is off (the paper has none). Token ratios only."""
-    aggregation: Literal["token-mean", "seq-mean-token-mean", "seq-mean-token-sum"] = "token-mean"
+    sapo_tau_pos: float = 1.0
+    """SAPO's temperature of sequences with a positive advantage."""
+    sapo_tau_neg: float = 1.05
+    """SAPO's temperature of the others."""
+    cispo_sides: Literal["signed", "both"] = "signed"
+    """CISPO bounds the weight below where A < 0 and above where A > 0 (paper), or on both sides."""
+    mask_delta: float | None = None
+    """Sequences with a negative advantage whose mean of old minus new log-probability exceeds this carry no
+    policy loss; None masks none."""
+    mask_denominator: Literal["all", "kept"] = "all"
+    """Whether masked sequences still count in the denominators (paper) or not (released code)."""
+    tis_cap: float | None = None
+    """Truncated importance sampling: the policy loss is weighted by the ratio of the trainer's to the
+    sampler's probability, at most this; None is off."""
+    aggregation: Literal[
+        "token-mean", "seq-mean-token-mean", "seq-mean-token-sum", "seq-mean-token-sum-norm"
+    ] = "token-mean"
     """How token losses become one number; all denominators are global."""
+    aggregation_tokens: int = 0
+    """The constant length that "seq-mean-token-sum-norm" divides by."""
     kl_coef: float = 0.01
-    """Weight of the k3 divergence to the reference model; 0 loads no reference model."""
+    """Weight of the divergence to the reference model; 0 loads no reference model."""
+    kl_type: Literal["k1", "abs", "k2", "k3", "k3+"] = "k3"
+    """Estimator of the divergence; "k3+" has the value of k3 and the gradient of k2."""
     kl_gradient: bool = True
     """False: the divergence is logged but not optimised."""
     entropy_coef: float = 0.0
@@ -151,16 +205,27 @@ class OptimConfig:
     """Largest gradient norm."""
     minibatches: int = 1
     """Optimiser steps per rollout batch; whole groups are never split over them."""
+    minibatch_rows: int = 0
+    """Rows per optimiser step, about: the number of steps then follows from the rows of the batch, and
+    `minibatches` is not used; 0 is off."""
     micro_tokens: int = 16384
     """Padded tokens per forward pass at most."""
     zero_stage: Literal[0, 1, 2, 3] = 2
     """DeepSpeed's ZeRO stage."""
+    zero: dict[str, Any] = field(default_factory=dict)
+    """Further settings of DeepSpeed's `zero_optimization`, e.g. `offload_optimizer = {device = "cpu"}`."""
+    offload_reference: bool = False
+    """Keep the reference model on the CPU while it is not scoring."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CloneConfig:
-    """Behaviour cloning from the env's expert."""
+    """Behaviour cloning, from the env's expert or from recorded episodes."""
 
+    before: bool = False
+    """`arl-gym train` begins with collecting and cloning, and trains on from there."""
+    data: str = ""
+    """Recorded episodes to clone (`arl-gym collect`); empty lets the expert play."""
     episodes: int = 1000
     """Expert episodes on training tasks; a fixed set."""
     val_episodes: int = 200
@@ -190,8 +255,48 @@ class EvalConfig:
     """Training steps between evaluations on the validation split; 0 is never."""
     episodes: int = 128
     """Tasks of one evaluation: the first ones of the split, always the same."""
+    samples: int = 1
+    """Episodes of each task."""
     temperature: float = 0.0
     """0 is greedy."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckpointConfig:
+    """What is kept to go on from."""
+
+    every: int = 50
+    """Training steps between checkpoints; 0 keeps only that of a run that was told to stop."""
+    keep: int = 2
+    """Newest checkpoints that are kept, beside the best by success in evaluation."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitorConfig:
+    """Alarms for a run that collapses, and when to give up. A limit of 0 is off."""
+
+    min_format_valid: float = 0.5
+    """Share of turns with a valid format below which an alarm is raised."""
+    max_kl: float = 1.0
+    """Divergence to the sampling policy, and to the reference, in nats per token."""
+    max_grad_norm: float = 100.0
+    """Gradient norm before clipping."""
+    max_repeated: float = 0.3
+    """Share of responses whose second half repeats their first."""
+    min_entropy: float = 0.01
+    """Entropy in nats per token."""
+    max_env_errors: float = 0.2
+    """Share of a step's episodes that the environment's failure ended; the run stops above it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogConfig:
+    """Where the metrics go beside `metrics.jsonl`."""
+
+    tensorboard: bool = False
+    """Write `tensorboard/` in the run folder."""
+    wandb_project: str = ""
+    """Project at Weights & Biases; empty is off."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -200,6 +305,8 @@ class RunConfig:
 
     method: str = "SAMPO"
     """Row of the method table; sets the dials of `filter`, `advantage` and `loss` that nothing else sets."""
+    variant: Literal["paper", "released"] = "paper"
+    """Where the paper and its released code differ: whose settings the method has."""
     seed: int = 0
     """Seeds tasks, sampling, initial weights and data order."""
     steps: int = 200
@@ -212,6 +319,8 @@ class RunConfig:
     trajectories_every: int = 10
     """Training steps between two files of recorded trajectories; the last step has one too, 0 is never."""
     env: EnvConfig = field(default_factory=EnvConfig)
+    envs: tuple[EnvConfig, ...] = ()
+    """Several environments, played side by side; empty: only `env`."""
     model: ModelConfig = field(default_factory=ModelConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
     filter: FilterConfig = field(default_factory=FilterConfig)
@@ -220,6 +329,14 @@ class RunConfig:
     optim: OptimConfig = field(default_factory=OptimConfig)
     clone: CloneConfig = field(default_factory=CloneConfig)
     eval: EvalConfig = field(default_factory=EvalConfig)
+    checkpoint: CheckpointConfig = field(default_factory=CheckpointConfig)
+    monitor: MonitorConfig = field(default_factory=MonitorConfig)
+    log: LogConfig = field(default_factory=LogConfig)
+
+    @property
+    def all_envs(self) -> tuple[EnvConfig, ...]:
+        """The environments that are played."""
+        return self.envs or (self.env,)
 
 
 def from_mapping(cls: type[C], values: Mapping[str, Any], where: str, base: C | None = None) -> C:
@@ -237,12 +354,21 @@ def from_mapping(cls: type[C], values: Mapping[str, Any], where: str, base: C | 
             raise UnknownNameError("config key", key, hints, where)
         hint, place = hints[key], f"{where}.{key}" if where else key
         if dataclasses.is_dataclass(hint):
-            if not isinstance(value, Mapping):
-                raise ConfigError(f"{place} is a section: expected a table, got {value!r}")
-            changes[key] = from_mapping(typing.cast(type[Any], hint), value, place, getattr(current, key))
+            changes[key] = _section(hint, value, place, getattr(current, key))
+        elif typing.get_origin(hint) is tuple:
+            if not isinstance(value, list):
+                raise ConfigError(f"{place} is a list of sections: expected [[{place}]], got {value!r}")
+            item = typing.get_args(hint)[0]
+            changes[key] = tuple(_section(item, v, f"{place}.{i}", None) for i, v in enumerate(value))
         else:
             changes[key] = _checked(hint, value, place)
     return dataclasses.replace(current, **changes)  # type: ignore[type-var]
+
+
+def _section(hint: Any, value: Any, place: str, base: Any) -> Any:
+    if not isinstance(value, Mapping):
+        raise ConfigError(f"{place} is a section: expected a table, got {value!r}")
+    return from_mapping(typing.cast(type[Any], hint), value, place, base)
 
 
 def _checked(hint: Any, value: Any, place: str) -> Any:
@@ -283,11 +409,14 @@ def load_toml(path: Path) -> dict[str, Any]:
 
 def to_mapping(cfg: Any) -> dict[str, Any]:
     """Return the config as nested dicts, without None: TOML has no null."""
-    out = {}
+    out: dict[str, Any] = {}
     for f in dataclasses.fields(cfg):
         value = getattr(cfg, f.name)
         if dataclasses.is_dataclass(value):
             out[f.name] = to_mapping(value)
+        elif isinstance(value, tuple):
+            if value:
+                out[f.name] = [to_mapping(v) for v in value]
         elif value is not None:
             out[f.name] = value
     return out

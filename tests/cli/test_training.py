@@ -10,7 +10,7 @@ import pytest
 
 from arl_gym.agents.records import read_trajectories
 from arl_gym.cli import main
-from arl_gym.cli.training import preset, read_config
+from arl_gym.cli.settings import preset, read_config
 from arl_gym.errors import UnknownNameError
 from arl_gym.train.methods import METHODS
 
