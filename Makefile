@@ -16,7 +16,7 @@ help:
 	@echo "make demo    train a tiny Sokoban agent on this machine and write a report (ARGS=... goes to arl-gym demo)"
 	@echo "make test    run the tests (ARGS=... goes to pytest)"
 	@echo "make test-alfworld   compare our ALFWorld with the real one, in .venv-alfworld (compiles: g++, cmake, make)"
-	@echo "make test-browser    shop in a real browser (needs chromium and chromium-driver)"
+	@echo "make test-browser    shop and viewer in a real browser (needs chromium and chromium-driver)"
 	@echo "make test-sandbox    try 191 hostile programs on every tier of the sandbox, as root and as another user"
 	@echo "make check   run linters, type checker, import rules, spelling and dependency checks"
 	@echo "make bench   measure the environments' speed (ARGS=... goes to arl-gym bench)"
@@ -35,7 +35,7 @@ test-alfworld: .venv-alfworld/.ready
 	@$(BIN)/python -m pytest tests/envs/alfworld/reference $(ARGS)
 
 test-browser: .venv/.dev
-	@$(BIN)/python -m pytest tests/envs/webshop/browser $(ARGS)
+	@$(BIN)/python -m pytest tests/envs/webshop/browser tests/train/browser $(ARGS)
 
 test-sandbox: .venv/.dev
 	@$(BIN)/python -m pytest -m slow tests/envs/tirmath/sandbox $(ARGS)

@@ -77,6 +77,10 @@ class PolicyError(ArlGymError, RuntimeError):
     """A policy does not keep to the protocol of requests and replies, or cannot answer."""
 
 
+class Interrupted(ArlGymError, RuntimeError):
+    """The run was told to stop; what it had finished is kept."""
+
+
 class DependencyMissing(ArlGymError, ImportError):
     """An optional extra is not installed; the message is the install line."""
 

@@ -10,7 +10,10 @@ HEAVY = {
     *("torch", "transformers", "deepspeed", "vllm", "numba", "matplotlib", "tyro", "PIL"),
     *("textworld", "alfworld", "spacy", "flask", "selenium", "sympy"),
 }
-TORCH_FREE_TRAINING = {"config", "methods", "advantages", "filtering", "metrics", "plots"}
+TORCH_FREE_TRAINING = {
+    *("config", "methods", "advantages", "filtering", "metrics", "plots", "memory", "notes"),
+    *("alarms", "conditions", "recordings", "repetition", "tokens", "viewer"),
+}
 TRAINING_COMMANDS = "arl_gym.cli.training"
 
 

@@ -1,14 +1,15 @@
 """Trajectories on disk: compressed JSONL with the schema of `wrappers.record_episode`, and a little more.
 
 An episode also has `task_type, group, copy, error`; a turn also `finish, append, n_kept` and, from policies
-that have tokens, `prompt_ids, completion_ids, logprobs`. Pictures lie under `images/` beside the file.
+that have tokens, `prompt_ids, completion_ids, logprobs`. Whoever writes may add more to a turn, which reading
+ignores. Pictures lie under `images/` beside the file.
 """
 
 import gzip
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from arl_gym.agents.types import Trajectory, Turn
 from arl_gym.core import Message, Part
 from arl_gym.errors import DataError
 from arl_gym.wrappers import load_episodes
-from arl_gym.wrappers.record_episode import save_image
+from arl_gym.wrappers.record_episode import append_line, save_image
 
 _EPISODE_KEYS = ("env_id", "task_id", "dataset", "split", "content_hash", "success", "score", "stop")
 _MORE_KEYS = ("task_type", "group", "copy", "error")
@@ -26,21 +27,44 @@ _TURN_KEYS = ("response", "action", "env_reward", "format_penalty", "anchor", "f
 _TOKEN_KEYS = ("prompt_ids", "completion_ids", "logprobs")
 
 
-def write_trajectories(path: str | Path, trajectories: Iterable[Trajectory]) -> None:
-    """Write a `.jsonl.gz` file; it appears under its name only when it is complete."""
+def write_trajectories(
+    path: str | Path,
+    trajectories: Iterable[Trajectory],
+    extras: Sequence[Sequence[Mapping[str, Any]]] | None = None,
+) -> None:
+    """Write a `.jsonl.gz` file; it appears under its name only when it is complete.
+
+    Args:
+        path: The file; folders above it are made.
+        trajectories: The episodes.
+        extras: Per trajectory and turn, what to add to the turn's record; must be JSON.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     draft = Path(name)
     try:
         with os.fdopen(handle, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-            for trajectory in trajectories:
-                packed.write(json.dumps(_record(trajectory, path.parent / "images")).encode() + b"\n")
+            for j, trajectory in enumerate(trajectories):
+                record = _record(trajectory, path.parent / "images")
+                if extras is not None:
+                    record["turns"] = [t | e for t, e in zip(record["turns"], extras[j], strict=True)]
+                packed.write(json.dumps(record).encode() + b"\n")
         draft.chmod(0o644)
         draft.replace(path)
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
+
+
+def append_trajectory(path: Path, trajectory: Trajectory, *, settings: Mapping[str, Any]) -> None:
+    """Add an episode to a `.jsonl` file in one piece, with what it was played with as `settings`.
+
+    Raises:
+        ArlGymError: If it cannot be written.
+    """
+    record = {**_record(trajectory, path.parent / "images"), "settings": settings}
+    append_line(path, json.dumps(record))
 
 
 def read_trajectories(path: str | Path) -> list[Trajectory]:
@@ -51,16 +75,23 @@ def read_trajectories(path: str | Path) -> list[Trajectory]:
     Raises:
         DataError: If the file cannot be read or holds anything but episodes; names the file and the place.
     """
+    return [trajectory for trajectory, _ in read_records(path)]
+
+
+def read_records(path: str | Path) -> Iterator[tuple[Trajectory, dict[str, Any]]]:
+    """Yield the episodes of a file as `read_trajectories` reads them, each with the settings beside it.
+
+    Raises:
+        DataError: As `read_trajectories`.
+    """
     path = Path(path)
-    out: list[Trajectory] = []
-    for episode in load_episodes(path):
+    for number, episode in enumerate(load_episodes(path)):
         try:
-            out.append(_trajectory(episode, path.parent / "images"))
+            yield _trajectory(episode, path.parent / "images"), dict(episode.get("settings", {}))
         except KeyError as err:
-            raise DataError(f"{path}, episode {len(out)}: a turn lacks {err}") from err
-        except (TypeError, AttributeError) as err:
-            raise DataError(f"{path}, episode {len(out)}: not of the schema: {err}") from err
-    return out
+            raise DataError(f"{path}, episode {number}: a turn lacks {err}") from err
+        except (TypeError, ValueError, AttributeError) as err:
+            raise DataError(f"{path}, episode {number}: not of the schema: {err}") from err
 
 
 def _record(trajectory: Trajectory, images: Path) -> dict[str, Any]:

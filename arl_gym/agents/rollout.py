@@ -46,7 +46,9 @@ def rollout(
     seed: int,
     step: int = 0,
     progress: Progress | None = None,
+    on_episode: Callable[[int, Trajectory], None] | None = None,
     stats: RolloutStats | None = None,
+    check: Callable[[], None] | None = None,
 ) -> list[Trajectory]:
     """Play every episode and return the trajectories in the order of `episodes`.
 
@@ -63,7 +65,10 @@ def rollout(
         seed: Seed of the run. With `step`, task, copy and turn it makes the sampling streams.
         step: Training step.
         progress: Called whenever an episode ends.
+        on_episode: Called with an episode's index in `episodes` and its trajectory, as soon as it ends.
         stats: Gets turns and seconds added.
+        check: Called between turns; what it raises ends the rollout (the slots then still have results to
+            come: close `vec`).
 
     Raises:
         PolicyError: If the policy answers a request that it was not asked, or none of those it was.
@@ -85,6 +90,8 @@ def rollout(
     def finish(player: _Player, stop: Stop) -> None:
         done[player.key] = player.trajectory(env_id, stop)
         stats.n_turns += len(player.turns)
+        if on_episode is not None:
+            on_episode(player.key, done[player.key])
         if progress is not None:
             progress(len(done), len(episodes))
         start(player.slot)
@@ -93,6 +100,8 @@ def rollout(
     for slot in range(vec.num_envs):
         start(slot)
     while acting or asked:
+        if check is not None:
+            check()
         requests = []
         # Take all that is ready, and block on the environments only while the policy has nothing to do.
         while acting and (results := vec.recv(0.0 if asked else None)):

@@ -1,6 +1,7 @@
 """`arl-gym demo`, `train` and `tiny-model`."""
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -8,29 +9,15 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from arl_gym.cli.dryrun import dry_run
 from arl_gym.cli.options import parser
 from arl_gym.cli.settings import following, quiet, read_config, say
-from arl_gym.train.config import RunConfig, to_mapping
+from arl_gym.errors import Interrupted
 from arl_gym.train.report import write_report
 
 if TYPE_CHECKING:
     from arl_gym.agents.evaluate import EvalResult
     from arl_gym.train.demo import Arm
-
-
-def print_config(cfg: RunConfig) -> int:
-    """Print the resolved configuration and what a step plays."""
-    import tomli_w
-
-    say(tomli_w.dumps(to_mapping(cfg)).rstrip())
-    from arl_gym.train.envs import groups_per_try
-
-    groups, size = groups_per_try(cfg, step=cfg.steps), cfg.rollout.group_size
-    wanted = cfg.rollout.groups
-    say(
-        f"# a try plays {groups} groups x {size} = {groups * size} episodes; a step trains on {wanted} groups"
-    )
-    return 0
 
 
 def demo(args: list[str]) -> int:
@@ -44,7 +31,7 @@ def demo(args: list[str]) -> int:
     about = "Clone, train with SAMPO, and compare on unseen tasks, with a report."
     cfg, known = read_config("demo", about, args, default="sokoban-tiny", extra=more)
     if known.dry_run:
-        return print_config(cfg)
+        return dry_run(cfg, gpus=known.gpus, gpu_gb=known.gpu_gb)
     from arl_gym.train.demo import run_demo
 
     with following("demo", every=10) as progress:
@@ -81,15 +68,47 @@ def _print_result(arms: "Sequence[Arm]") -> None:
 
 def train(args: list[str]) -> int:
     """Run `arl-gym train`."""
+
+    def more(p: argparse.ArgumentParser) -> None:
+        p.add_argument("--resume", default="never", metavar="never|auto|best|STEP")
+
     quiet()
-    cfg, known = read_config("train", "Train a policy.", args)
+    about = (
+        "Train a policy. --resume auto goes on in the run folder if it holds a checkpoint; --gpus N starts N "
+        "ranks on this machine (processes, where there are no GPUs)."
+    )
+    cfg, known = read_config("train", about, args, extra=more)
     if known.dry_run:
-        return print_config(cfg)
+        return dry_run(cfg, gpus=known.gpus, gpu_gb=known.gpu_gb)
+    if (known.gpus or 1) > 1 and "RANK" not in os.environ:  # a launcher has started the ranks already
+        from arl_gym.train.launch import launch
+
+        return launch(["train", *args], known.gpus)
+    from arl_gym.train import distributed
     from arl_gym.train.trainer import train as run
 
-    with following("training") as progress:
-        folder = run(cfg, progress=progress)
-    say(f"model: {folder}\nreport: {write_report(Path(cfg.run_dir))}")
+    try:
+        with following("training") as progress:
+            folder = run(cfg, resume=known.resume, progress=progress, say=say)
+    except Interrupted as stopped:
+        say(f"{stopped}; --resume auto goes on from there")
+        return 0
+    if distributed.is_main():
+        say(f"model: {folder}\nreport: {write_report(Path(cfg.run_dir))}")
+    return 0
+
+
+def export(args: list[str]) -> int:
+    """Run `arl-gym export`."""
+    options = parser("export", "Make a Hugging Face folder of a checkpoint.")
+    options.add_argument("run", type=Path, help="run folder")
+    options.add_argument("out", type=Path, help="where to write it; must not exist")
+    options.add_argument("--checkpoint", default="auto", help="'auto' (the newest), 'best', or a step")
+    known = options.parse_args(args)
+    quiet()
+    from arl_gym.train.trainer import export as run
+
+    say(f"step {run(known.run, known.checkpoint, known.out)}: {known.out}")
     return 0
 
 

@@ -10,10 +10,11 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
-from arl_gym.errors import ConfigError, UnknownNameError
+from arl_gym.errors import ConfigError, DependencyMissing, UnknownNameError
 
 C = TypeVar("C")
 
@@ -119,6 +120,9 @@ class AdvantageConfig:
     """Mean and std over trajectories (paper) or over turn rows (released code: long episodes weigh more)."""
     normalise: Literal["mean_std", "mean"] = "mean_std"
     """Whether both parts are divided by the standard deviation."""
+    normalise_penalty: bool = False
+    """Subtract a turn's penalties before normalising (released code) instead of after it, where they keep
+    their size."""
     step_weight: float = 1.0
     """Weight of GiGPO's step advantage; 0 gives the plain group-relative advantage."""
     gamma: float = 0.95
@@ -126,7 +130,8 @@ class AdvantageConfig:
     step_anywhere: bool = False
     """Allow the step part in environments whose turns never face the same observation (TIR-Math)."""
     anchor_similarity: float = 1.0
-    """Observations at least this alike (difflib's ratio) share an anchor; 1 asks for equal ones."""
+    """Observations at least this alike (difflib's ratio) share an anchor; 1 asks for equal ones. Of use for
+    anchors that are text; what is a digest is alike only if equal."""
     empg: bool = False
     """Scale advantages by the turn's entropy and add a bonus for clear next turns (EMPG)."""
     empg_k: float = 1.0
@@ -152,13 +157,15 @@ class LossConfig:
     """Span over which the importance ratio is a geometric mean."""
     sequence: Literal["turn", "trajectory"] = "turn"
     """What counts as a sequence (for the mask, the "seq" aggregations and SAPO's sign) where ratios are per
-    token; otherwise it is the span of the ratio."""
+    token; otherwise it is the span of the ratio. Dialogues in one row (TIR-Math): "trajectory" is the row."""
     clip_low: float = 3e-3
-    """Lower clip distance from 1, same scale as `ratio_level`."""
+    """Lower clip distance from 1, same scale as `ratio_level`; 1 is no bound. SAPO clips nothing: there the
+    bounds only say which ratios the statistics call outside."""
     clip_high: float = 4e-3
     """Upper clip distance from 1."""
     dual_clip_c: float | None = None
-    """Cap of the loss at `-A * c` where A < 0; None is off (the paper has none). Token ratios only."""
+    """Cap of the loss at `-A * c` where A < 0; None is off (the paper has none). Only for clipped token
+    ratios."""
     sapo_tau_pos: float = 1.0
     """SAPO's temperature of sequences with a positive advantage."""
     sapo_tau_neg: float = 1.05
@@ -169,7 +176,8 @@ class LossConfig:
     """Sequences with a negative advantage whose mean of old minus new log-probability exceeds this carry no
     policy loss; None masks none."""
     mask_denominator: Literal["all", "kept"] = "all"
-    """Whether masked sequences still count in the denominators (paper) or not (released code)."""
+    """Whether masked sequences still count in the policy term's denominators (paper) or not (released code;
+    takes a second forward pass without gradient)."""
     tis_cap: float | None = None
     """Truncated importance sampling: the policy loss is weighted by the ratio of the trainer's to the
     sampler's probability, at most this; None is off."""
@@ -226,6 +234,8 @@ class CloneConfig:
     """`arl-gym train` begins with collecting and cloning, and trains on from there."""
     data: str = ""
     """Recorded episodes to clone (`arl-gym collect`); empty lets the expert play."""
+    allow_test: bool = False
+    """Clone recorded episodes of test tasks too: what is cloned from them cannot be tested on them."""
     episodes: int = 1000
     """Expert episodes on training tasks; a fixed set."""
     val_episodes: int = 200
@@ -282,7 +292,7 @@ class MonitorConfig:
     max_grad_norm: float = 100.0
     """Gradient norm before clipping."""
     max_repeated: float = 0.3
-    """Share of responses whose second half repeats their first."""
+    """Share of responses that repeat themselves."""
     min_entropy: float = 0.01
     """Entropy in nats per token."""
     max_env_errors: float = 0.2
@@ -307,6 +317,9 @@ class RunConfig:
     """Row of the method table; sets the dials of `filter`, `advantage` and `loss` that nothing else sets."""
     variant: Literal["paper", "released"] = "paper"
     """Where the paper and its released code differ: whose settings the method has."""
+    paper: bool = False
+    """A run whose results are to stand beside the paper's: generated data is refused where the benchmark has
+    its own (everywhere but in Sokoban, whose rooms are always drawn)."""
     seed: int = 0
     """Seeds tasks, sampling, initial weights and data order."""
     steps: int = 200
@@ -372,6 +385,8 @@ def _section(hint: Any, value: Any, place: str, base: Any) -> Any:
 
 
 def _checked(hint: Any, value: Any, place: str) -> Any:
+    if value == "none" and _fits(hint, None):
+        return None  # TOML has no null
     if not _fits(hint, value):
         expected = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
         raise ConfigError(f"{place}: expected {expected}, got {type(value).__name__} {value!r}")
@@ -395,6 +410,11 @@ def _fits(hint: Any, value: Any) -> bool:
     return isinstance(value, hint)
 
 
+def dial(cfg: RunConfig, key: str) -> Any:
+    """Return the value at a dotted key, e.g. "loss.clip_low"."""
+    return reduce(getattr, key.split("."), cfg)
+
+
 def load_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file.
 
@@ -407,8 +427,27 @@ def load_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"cannot read the configuration {path}: {err}") from err
 
 
+def to_toml(cfg: RunConfig) -> str:
+    """Return the configuration as TOML that gives it again.
+
+    Raises:
+        ConfigError: If an open table, such as `env.kwargs`, holds what TOML cannot write.
+    """
+    try:
+        import tomli_w
+    except ImportError as err:
+        raise DependencyMissing("writing a configuration", "train") from err
+    try:
+        return tomli_w.dumps(to_mapping(cfg))
+    except TypeError as err:
+        raise ConfigError(f"a configuration file cannot hold this: {err}") from err
+
+
 def to_mapping(cfg: Any) -> dict[str, Any]:
-    """Return the config as nested dicts, without None: TOML has no null."""
+    """Return the config as nested dicts, None as the text "none": TOML has no null.
+
+    It is not left out, because the method may set another value.
+    """
     out: dict[str, Any] = {}
     for f in dataclasses.fields(cfg):
         value = getattr(cfg, f.name)
@@ -417,6 +456,6 @@ def to_mapping(cfg: Any) -> dict[str, Any]:
         elif isinstance(value, tuple):
             if value:
                 out[f.name] = [to_mapping(v) for v in value]
-        elif value is not None:
-            out[f.name] = value
+        else:
+            out[f.name] = "none" if value is None else value
     return out

@@ -16,9 +16,9 @@ from typing import Any
 from arl_gym.agents.evaluate import EvalResult, paired_difference
 from arl_gym.agents.types import Policy
 from arl_gym.train.bc import clone_run
-from arl_gym.train.config import RunConfig, from_mapping
+from arl_gym.train.config import RunConfig
 from arl_gym.train.files import write_atomically
-from arl_gym.train.methods import method_settings
+from arl_gym.train.methods import with_method
 from arl_gym.train.metrics import Progress
 from arl_gym.train.policies.hf import load_policy
 from arl_gym.train.report import write_report
@@ -63,7 +63,19 @@ def run_demo(
         say: Gets a line per stage.
         progress: Of the cloning and training loops.
     """
-    root = open_run_dir(cfg)
+    with open_run_dir(cfg) as run:
+        return _play(cfg, run.folder, episodes=episodes, compare=compare, say=say, progress=progress)
+
+
+def _play(
+    cfg: RunConfig,
+    root: Path,
+    *,
+    episodes: int,
+    compare: Sequence[str],
+    say: Say,
+    progress: Progress | None,
+) -> list[Arm]:
     start = str(root / "bc" / "model")
 
     def tested(name: str, model: str, seconds: float) -> Arm:
@@ -91,7 +103,7 @@ def run_demo(
 
     for method in compare:
         say(f"{method} for the same {seconds:.0f} s")
-        other = from_mapping(RunConfig, {"method": method, **method_settings(method)}, method, base=cfg)
+        other = with_method(cfg, method)
         other = dataclasses.replace(other, steps=1_000_000, max_train_s=seconds)
         began = time.monotonic()
         trained = train(_in(other, root / method.lower(), model=start), progress=progress)

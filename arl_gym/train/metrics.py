@@ -20,6 +20,7 @@ from typing import Self, SupportsFloat
 from arl_gym.agents.types import Trajectory
 from arl_gym.errors import ArlGymError, DataError
 from arl_gym.train.files import write_atomically
+from arl_gym.train.repetition import is_repetitive
 
 Progress = Callable[[int, int, Mapping[str, float]], None]
 """Called after every step of a loop with (step, steps in all, the metrics of the step)."""
@@ -52,7 +53,7 @@ class MetricsWriter:
         except OSError as err:
             raise ArlGymError(f"cannot write metrics to {path}: {err.strerror or err}") from err
 
-    def write(self, step: int, *parts: Mapping[str, SupportsFloat]) -> None:
+    def write(self, step: int, *parts: Mapping[str, SupportsFloat | None]) -> None:
         """Write the line of `step`, with the metrics of all `parts`; a number that is not finite is null.
 
         Raises:
@@ -82,7 +83,9 @@ class MetricsWriter:
         self.close()
 
 
-def _plain(value: SupportsFloat) -> float | None:
+def _plain(value: SupportsFloat | None) -> float | None:
+    if value is None:
+        return None
     if isinstance(value, numbers.Integral):
         return int(value)
     number = float(value)
@@ -158,8 +161,8 @@ def summarise(trajectories: Sequence[Trajectory]) -> dict[str, float]:
     several kinds of task `success_rate_KIND` with `episodes_KIND`. Over successes: `turns_to_success_mean`.
 
     Means over all turns: `format_valid_frac`, `action_valid_frac`, `penalty_mean`, `length_capped_frac` (the
-    response reached the token limit). Means over the turns whose ids are known: `prompt_tokens_mean` and
-    `completion_tokens_mean`.
+    response reached the token limit), `repeated_frac` (it repeats itself). Means over the turns whose ids are
+    known: `prompt_tokens_mean` and `completion_tokens_mean`.
 
     A mean over nothing has no key; no episodes give an empty dict.
     """
@@ -187,6 +190,7 @@ def summarise(trajectories: Sequence[Trajectory]) -> dict[str, float]:
             "format_valid_frac": statistics.fmean(t.format_valid for t in turns),
             "action_valid_frac": statistics.fmean(t.action_valid for t in turns),
             "penalty_mean": statistics.fmean(t.format_penalty for t in turns),
+            "repeated_frac": statistics.fmean(is_repetitive(t.response) for t in turns),
             "length_capped_frac": statistics.fmean(t.finish == "length" for t in turns),
         }
     for key, ids in (

@@ -18,6 +18,7 @@ id = "ARL/Sokoban-v0"
 dim_room = [6, 6]
 
 [loss]
+ratio_level = "turn"
 clip_low = 0.003
 clip_high = 0.004
 """
@@ -119,6 +120,18 @@ def episode(success, *, response="<think>The box is left of its target.</think><
     }
 
 
+def scored(record, **scores):
+    """Return an episode's record whose turns carry the scores of two tokens."""
+    two = {
+        "advantage": 1.0,
+        "old_logprobs": [-1.0, -2.0],
+        "new_logprobs": [-0.9, -2.2],
+        "ref_logprobs": [-1.0, -2.0],
+        "entropies": [0.5, 0.3],
+    }
+    return record | {"turns": [t | two | scores for t in record["turns"]]}
+
+
 def write_episodes(path: Path, records) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(path, "wt", encoding="utf-8") as file:
@@ -130,7 +143,10 @@ def write_rows(path: Path, rows) -> None:
 
 
 def make_run(folder: Path, *, steps=12, lift=0.2, whole=False) -> Path:
-    """Write a run folder; unless it is `whole`, its metrics make one chart only, which is faster."""
+    """Write a run folder; unless it is `whole`, its metrics make one chart only, which is faster.
+
+    A whole one has cloning, and two recorded steps with scores of tokens.
+    """
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(CONFIG)
     (folder / "result.json").write_text(json.dumps(result()))
@@ -140,6 +156,9 @@ def make_run(folder: Path, *, steps=12, lift=0.2, whole=False) -> Path:
     write_episodes(folder / "trajectories" / "step-000120.jsonl.gz", [episode(False), episode(True)])
     if whole:
         write_rows(folder / "clone.jsonl", clone_rows(60))
+        for step in (steps // 2, 120):
+            path = folder / "trajectories" / f"step-{step:06d}.jsonl.gz"
+            write_episodes(path, [scored(episode(False), advantage=-1.0), scored(episode(True))])
     return folder
 
 
@@ -148,3 +167,31 @@ def clone_rows(steps):
     for row in clone[9::10]:
         row["clone/val_loss"] = row["clone/train_loss"] + 0.03
     return clone
+
+
+def recorded_episode(*, group=0, copy=0, rewards=(-0.1, 10.9), penalties=(0.0, 0.0), success=True):
+    """An episode as `write_trajectories` records it; a penalty says that the format was broken."""
+
+    def turn(k, reward, penalty):
+        parts = [{"type": "text", "text": f"Step {k}."}, {"type": "image", "hash": "abc"}]
+        return {
+            "messages": [{"role": "system", "content": "You play."}, {"role": "user", "content": parts}],
+            "response": "<action>right</action>",
+            "action": "right",
+            "env_reward": reward,
+            "format_penalty": penalty,
+            "anchor": "",
+            "format_valid": not penalty,
+            "action_valid": True,
+            "finish": "stop",
+            "append": False,
+            "n_kept": 3,
+            "reward": reward - penalty,
+        }
+
+    return {
+        **{"env_id": "ARL/Sokoban-v0", "task_id": "train/000007", "dataset": "generated", "split": "train"},
+        **{"content_hash": "0f1e", "success": success, "score": float(success), "stop": "terminated"},
+        **{"task_type": "", "group": group, "copy": copy, "error": ""},
+        "turns": [turn(k, r, p) for k, (r, p) in enumerate(zip(rewards, penalties, strict=True), start=1)],
+    }

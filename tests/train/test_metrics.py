@@ -160,6 +160,7 @@ def test_summary_counts_episodes_once_and_turns_once():
             "rollout/format_valid_frac": 0.75,
             "rollout/action_valid_frac": 1.0,
             "rollout/penalty_mean": 0.025,
+            "rollout/repeated_frac": 0.0,
             "rollout/length_capped_frac": 0.25,
             "rollout/prompt_tokens_mean": 3.0,  # two of four turns have ids
             "rollout/completion_tokens_mean": 2.0,

@@ -1,4 +1,3 @@
-import dataclasses
 import json
 import os
 from typing import Any, cast
@@ -7,13 +6,12 @@ import gymnasium as gym
 import pytest
 
 from arl_gym.agents.records import read_trajectories
-from arl_gym.errors import ArlGymError, ConfigError, UnknownNameError
+from arl_gym.errors import ArlGymError, ConfigError
 from arl_gym.train.config import load_toml
-from arl_gym.train.envs import check_step_advantage, training_episodes
 from arl_gym.train.methods import METHODS, resolve
 from arl_gym.train.metrics import read_metrics, without_timings
 from arl_gym.train.model import load_model, save_model
-from arl_gym.train.trainer import Trainer, train
+from arl_gym.train.trainer import train
 from tests.agents.test_tasks import Password
 
 
@@ -104,13 +102,13 @@ def test_every_method_takes_a_step(tmp_path, method):
 
 def test_a_step_without_usable_groups_is_skipped_and_counted(tmp_path):
     # A prompt that leaves no room: every episode ends before its first turn, so no group has a valid member.
-    with Trainer(resolve(values(tmp_path / "run", model={"max_context": 8}))) as trainer:
-        before = {k: v.clone() for k, v in trainer.model.state_dict().items()}
-        trainer.run()
+    folder = train(resolve(values(tmp_path / "run", model={"max_context": 8})))
     rows = read_metrics(tmp_path / "run" / "metrics.jsonl")
     assert [r["optim/skipped_batches"] for r in rows] == [1.0, 1.0]
     assert [r["rollout/groups_dropped"] for r in rows] == [4.0, 4.0]
-    assert all((before[k] == v).all() for k, v in trainer.model.state_dict().items())
+    start, _ = load_model("tiny", dtype="float32", seed=0)
+    end, _ = load_model(str(folder), dtype="float32", seed=0)
+    assert all((start.state_dict()[k] == v).all() for k, v in end.state_dict().items())
 
 
 def test_uniform_groups_train_without_nan(tmp_path):
@@ -140,33 +138,6 @@ def test_worker_processes_change_metrics_by_rounding_only(two_runs, tmp_path):
         assert without_timings(x) == pytest.approx(without_timings(y), rel=1e-3, abs=1e-5)
 
 
-def test_the_task_stream_is_a_pure_function_of_seed_step_try_and_index():
-    cfg = resolve(values("x"))
-    ids = [str(i) for i in range(1000)]
-    first = training_episodes(cfg, ids, step=3, attempt=1)
-    assert first == training_episodes(cfg, ids, step=3, attempt=1)
-    assert [e.group for e in first] == [2, 2, 2, 3, 3, 3]
-    assert [e.copy for e in first] == [0, 1, 2, 0, 1, 2]
-    other = [training_episodes(cfg, ids, step=s, attempt=a) for s, a in ((3, 0), (4, 1))]
-    assert all([e.task_id for e in o] != [e.task_id for e in first] for o in other)
-    more = training_episodes(
-        dataclasses.replace(cfg, rollout=dataclasses.replace(cfg.rollout, groups=4)), ids, step=3, attempt=1
-    )
-    assert [e.task_id for e in more][:6] == [e.task_id for e in first]
-
-
-def test_oversampling_plays_more_groups_only_where_the_filter_is_active():
-    def groups(step, **dials):
-        cfg = resolve(values("x", filter={"oversample": 2.5, "cold_start_steps": 3, **dials}))
-        return {e.group for e in training_episodes(cfg, ["a", "b"], step=step, attempt=1)}
-
-    assert groups(3) == {2, 3}
-    assert groups(4) == {5, 6, 7, 8, 9}
-    assert groups(4, enable=False) == {2, 3}
-    with pytest.raises(ConfigError, match="oversample"):
-        groups(4, oversample=0.5)
-
-
 def test_bad_settings_are_refused_before_anything_is_written(tmp_path):
     run = tmp_path / "run"
     with pytest.raises(ConfigError, match="dual_clip_c"):
@@ -179,7 +150,7 @@ def test_bad_settings_are_refused_before_anything_is_written(tmp_path):
 
 
 def test_an_unknown_env_or_kwarg_is_named(tmp_path):
-    with pytest.raises(UnknownNameError, match=r"did you mean 'ARL/Sokoban-v0'"):
+    with pytest.raises(ConfigError, match=r"did you mean 'ARL/Sokoban-v0'"):
         train(resolve(values(tmp_path / "a", env={"id": "ARL/Sokobann-v0"})))
     with pytest.raises(ConfigError, match="dim_room"):
         train(resolve(values(tmp_path / "b", env={"kwargs": {"dim_rom": [6, 6]}})))
@@ -223,15 +194,3 @@ def test_any_local_model_folder_trains(tmp_path):
     save_model(tmp_path / "start", *load_model("tiny", dtype="float32", seed=9))
     folder = train(resolve(values(tmp_path / "run", steps=1, model={"path": str(tmp_path / "start")})))
     assert (folder / "tokenizer.json").is_file()
-
-
-@pytest.mark.parametrize("insist", [False, True])
-def test_the_step_advantage_is_refused_where_turns_cannot_be_compared(insist):
-    values = {"env": {"id": "ARL/TIRMath-v0"}, "advantage": {"step_anywhere": insist}}
-    if insist:
-        check_step_advantage(resolve(values))
-    else:
-        with pytest.raises(ConfigError, match=r"got 1\).* such as GSPO \(got SAMPO"):
-            check_step_advantage(resolve(values))
-    check_step_advantage(resolve({"env": {"id": "ARL/TIRMath-v0"}, "method": "GSPO"}))
-    check_step_advantage(resolve({"env": {"id": "ARL/Sokoban-v0"}}))
