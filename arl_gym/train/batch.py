@@ -192,6 +192,29 @@ def _tokens(trajectory: Trajectory, k: int, turn: Turn) -> tuple[list[int], list
     return prompt, completion[: turn.n_kept], logprobs[: turn.n_kept]
 
 
+def turn_means(batch: Batch, grid: FloatArray) -> list[FloatArray]:
+    """Average something per token over the tokens of each turn that carry loss.
+
+    Args:
+        batch: Whole: a turn of which `select` left out the row counts as one without tokens.
+        grid: (N, T), e.g. `batch.entropies`.
+
+    Returns:
+        One float32 array (K_i,) per trajectory, up to the last one that has a turn; NaN for a turn without
+        tokens.
+
+    Raises:
+        DataError: If the grid is not of the batch's shape.
+    """
+    batch._check_shape("turn_means", grid)
+    turn = batch.segment[batch.action_mask]
+    sums = np.bincount(turn, weights=grid[batch.action_mask], minlength=batch.n_turns)
+    counts = np.bincount(turn, minlength=batch.n_turns)
+    means = np.divide(sums, counts, out=np.full(batch.n_turns, np.nan), where=counts > 0)
+    ends = np.cumsum(np.bincount(batch.turn_trajectory))
+    return [a.astype(np.float32) for a in np.split(means, ends[:-1])] if batch.n_turns else []
+
+
 def pad_rows(batch: Batch, n: int) -> Batch:
     """Append `n` rows of one pad token that carry no loss: ranks need equal numbers of rows."""
     n_rows, width = batch.ids.shape

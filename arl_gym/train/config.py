@@ -119,6 +119,9 @@ class AdvantageConfig:
     """Mean and std over trajectories (paper) or over turn rows (released code: long episodes weigh more)."""
     normalise: Literal["mean_std", "mean"] = "mean_std"
     """Whether both parts are divided by the standard deviation."""
+    normalise_penalty: bool = False
+    """Subtract a turn's penalties before normalising (released code) instead of after it, where they keep
+    their size."""
     step_weight: float = 1.0
     """Weight of GiGPO's step advantage; 0 gives the plain group-relative advantage."""
     gamma: float = 0.95
@@ -126,7 +129,8 @@ class AdvantageConfig:
     step_anywhere: bool = False
     """Allow the step part in environments whose turns never face the same observation (TIR-Math)."""
     anchor_similarity: float = 1.0
-    """Observations at least this alike (difflib's ratio) share an anchor; 1 asks for equal ones."""
+    """Observations at least this alike (difflib's ratio) share an anchor; 1 asks for equal ones. Of use for
+    anchors that are text; what is a digest is alike only if equal."""
     empg: bool = False
     """Scale advantages by the turn's entropy and add a bonus for clear next turns (EMPG)."""
     empg_k: float = 1.0
@@ -152,13 +156,14 @@ class LossConfig:
     """Span over which the importance ratio is a geometric mean."""
     sequence: Literal["turn", "trajectory"] = "turn"
     """What counts as a sequence (for the mask, the "seq" aggregations and SAPO's sign) where ratios are per
-    token; otherwise it is the span of the ratio."""
+    token; otherwise it is the span of the ratio. Dialogues in one row (TIR-Math): "trajectory" is the row."""
     clip_low: float = 3e-3
-    """Lower clip distance from 1, same scale as `ratio_level`."""
+    """Lower clip distance from 1, same scale as `ratio_level`. CISPO: 1 is no bound. SAPO clips nothing; there
+    the bounds only say which ratios the statistics call outside."""
     clip_high: float = 4e-3
     """Upper clip distance from 1."""
     dual_clip_c: float | None = None
-    """Cap of the loss at `-A * c` where A < 0; None is off (the paper has none). Token ratios only."""
+    """Cap of the loss at `-A * c` where A < 0; None is off (the paper has none). Clipped token ratios only."""
     sapo_tau_pos: float = 1.0
     """SAPO's temperature of sequences with a positive advantage."""
     sapo_tau_neg: float = 1.05
@@ -169,7 +174,8 @@ class LossConfig:
     """Sequences with a negative advantage whose mean of old minus new log-probability exceeds this carry no
     policy loss; None masks none."""
     mask_denominator: Literal["all", "kept"] = "all"
-    """Whether masked sequences still count in the denominators (paper) or not (released code)."""
+    """Whether masked sequences still count in the policy term's denominators (paper) or not (released code;
+    takes a second forward pass without gradient)."""
     tis_cap: float | None = None
     """Truncated importance sampling: the policy loss is weighted by the ratio of the trainer's to the
     sampler's probability, at most this; None is off."""
@@ -372,6 +378,8 @@ def _section(hint: Any, value: Any, place: str, base: Any) -> Any:
 
 
 def _checked(hint: Any, value: Any, place: str) -> Any:
+    if value == "none" and _fits(hint, None):
+        return None  # TOML has no null
     if not _fits(hint, value):
         expected = hint.__name__ if isinstance(hint, type) else str(hint).replace("typing.", "")
         raise ConfigError(f"{place}: expected {expected}, got {type(value).__name__} {value!r}")
@@ -408,7 +416,10 @@ def load_toml(path: Path) -> dict[str, Any]:
 
 
 def to_mapping(cfg: Any) -> dict[str, Any]:
-    """Return the config as nested dicts, without None: TOML has no null."""
+    """Return the config as nested dicts. TOML has no null: None is the text "none", which `from_mapping` reads.
+
+    It is written out because a method may set another value, which reading would bring back.
+    """
     out: dict[str, Any] = {}
     for f in dataclasses.fields(cfg):
         value = getattr(cfg, f.name)
@@ -417,6 +428,6 @@ def to_mapping(cfg: Any) -> dict[str, Any]:
         elif isinstance(value, tuple):
             if value:
                 out[f.name] = [to_mapping(v) for v in value]
-        elif value is not None:
-            out[f.name] = value
+        else:
+            out[f.name] = "none" if value is None else value
     return out

@@ -57,13 +57,19 @@ def test_values_change_only_what_they_name():
     assert from_mapping(LossConfig, {"kl_coef": 0.3}, "", base) == LossConfig(clip_low=0.5, kl_coef=0.3)
 
 
-def test_none_is_left_out_of_mappings_and_comes_back_as_the_default():
-    mapping = to_mapping(LossConfig())
-    assert "dual_clip_c" not in mapping
-    assert from_mapping(LossConfig, mapping, "").dual_clip_c is None
-    assert (
-        from_mapping(LossConfig, {"dual_clip_c": None}, "", LossConfig(dual_clip_c=3.0)).dual_clip_c is None
-    )
+@pytest.mark.parametrize("none", [None, "none"])
+def test_none_replaces_a_value(none):
+    cfg = from_mapping(LossConfig, {"dual_clip_c": none}, "", LossConfig(dual_clip_c=3.0))
+    assert cfg.dual_clip_c is None
+
+
+def test_none_is_written_as_text():
+    assert to_mapping(LossConfig())["dual_clip_c"] == "none"
+
+
+def test_none_is_no_value_of_a_dial_that_needs_one():
+    with pytest.raises(ConfigError, match=r"clip_low: expected float, got str 'none'"):
+        from_mapping(LossConfig, {"clip_low": "none"}, "")
 
 
 def test_a_configuration_survives_toml():
