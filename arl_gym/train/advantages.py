@@ -84,7 +84,14 @@ def check_advantage(cfg: AdvantageConfig) -> None:
         raise ConfigError(f"advantage.gamma must be in (0, 1], got {cfg.gamma}")
     if not 0.0 < cfg.anchor_similarity <= 1.0:
         raise ConfigError(f"advantage.anchor_similarity must be in (0, 1], got {cfg.anchor_similarity}")
-    for name in ("step_weight", "empg_k", "empg_k_future", "empg_zeta", "overlong_penalty", "overlong_buffer"):
+    for name in (
+        "step_weight",
+        "empg_k",
+        "empg_k_future",
+        "empg_zeta",
+        "overlong_penalty",
+        "overlong_buffer",
+    ):
         if not getattr(cfg, name) >= 0:
             raise ConfigError(f"advantage.{name} must not be negative, got {getattr(cfg, name)}")
 

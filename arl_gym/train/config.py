@@ -158,12 +158,13 @@ class LossConfig:
     """What counts as a sequence (for the mask, the "seq" aggregations and SAPO's sign) where ratios are per
     token; otherwise it is the span of the ratio. Dialogues in one row (TIR-Math): "trajectory" is the row."""
     clip_low: float = 3e-3
-    """Lower clip distance from 1, same scale as `ratio_level`. CISPO: 1 is no bound. SAPO clips nothing; there
-    the bounds only say which ratios the statistics call outside."""
+    """Lower clip distance from 1, same scale as `ratio_level`; 1 is no bound. SAPO clips nothing: there the
+    bounds only say which ratios the statistics call outside."""
     clip_high: float = 4e-3
     """Upper clip distance from 1."""
     dual_clip_c: float | None = None
-    """Cap of the loss at `-A * c` where A < 0; None is off (the paper has none). Clipped token ratios only."""
+    """Cap of the loss at `-A * c` where A < 0; None is off (the paper has none). Only for clipped token
+    ratios."""
     sapo_tau_pos: float = 1.0
     """SAPO's temperature of sequences with a positive advantage."""
     sapo_tau_neg: float = 1.05
@@ -416,9 +417,9 @@ def load_toml(path: Path) -> dict[str, Any]:
 
 
 def to_mapping(cfg: Any) -> dict[str, Any]:
-    """Return the config as nested dicts. TOML has no null: None is the text "none", which `from_mapping` reads.
+    """Return the config as nested dicts, None as the text "none": TOML has no null.
 
-    It is written out because a method may set another value, which reading would bring back.
+    It is not left out, because the method may set another value.
     """
     out: dict[str, Any] = {}
     for f in dataclasses.fields(cfg):

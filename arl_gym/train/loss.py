@@ -137,7 +137,7 @@ def policy_loss(
 
     Policy term, of ratios per token, or of the geometric mean ratio of a turn or trajectory (in the token
     form, whose gradient reaches every token through its own log-probability): the clipped surrogate (PPO;
-    GSPO), SAPO's gated one, or CISPO's weighted log-probability. Units that the sequence mask drops have none.
+    GSPO), SAPO's gated one, or CISPO's weighted log-probability. Units that the mask drops have none.
     Plus `kl_coef` times the divergence to the reference, minus `entropy_coef` times the entropy.
 
     Args:

@@ -124,7 +124,7 @@ METHODS: dict[str, Method] = {
             name="GRPO_ST",
             idea="GRPO in which every turn counts the same, however long it is.",
             formula=f"{_CLIPPED}; {_GROUP}; averaged within turns, then over turns",
-            source=f"GRPO, arXiv:2402.03300 (the mean over a sequence of its objective); {_ARLARENA}, Table 3",
+            source=f"GRPO, arXiv:2402.03300 (its objective's mean over a sequence); {_ARLARENA}, Table 3",
             settings=_over(_PLAIN, _SEQUENCE_MEAN),
             released=_over(_RELEASED, _RELEASED_CLIP),
             trl='loss_type="grpo", epsilon=0.2',
@@ -219,8 +219,8 @@ METHODS: dict[str, Method] = {
             name="DAPO_GRPO",
             idea="GRPO on groups whose returns differ, with a wider upper clip bound.",
             formula=f"{_CLIPPED}; {_GROUP}; groups of equal returns are played again",
-            source=f"DAPO, arXiv:2503.14476; {_ARLARENA}, Table 3; 0.28 from its TIR-Math script (its ALFWorld "
-            "script has no overlong penalty)",
+            source=f"DAPO, arXiv:2503.14476; {_ARLARENA}, Table 3; 0.28 from its TIR-Math script (its "
+            "ALFWorld script has no overlong penalty)",
             settings=_over(_PLAIN, _FILTER, _DAPO_CLIP),
             released=_over(
                 _RELEASED,
@@ -234,8 +234,8 @@ METHODS: dict[str, Method] = {
             name="DAPO_GIGPO",
             idea="GIGPO on groups whose returns differ, with a wider upper clip bound.",
             formula=f"{_CLIPPED}; {_STEP}; groups of equal returns are played again",
-            source=f"DAPO, arXiv:2503.14476, and GiGPO, arXiv:2505.10978; {_ARLARENA}, Table 3, which releases no "
-            "script of it",
+            source=f"DAPO, arXiv:2503.14476, and GiGPO, arXiv:2505.10978; {_ARLARENA}, Table 3, which "
+            "releases no script of it",
             settings=_over(_PLAIN, _FILTER, _GIGPO, _DAPO_CLIP),
             released=_over(_RELEASED, _RELEASED_CLIP),
             trl="-",

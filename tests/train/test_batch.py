@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from arl_gym.agents.types import Turn
 from arl_gym.errors import ConfigError, DataError
-from arl_gym.train.batch import Batch, micro_batches, minibatches, pack, pad_rows
+from arl_gym.train.batch import Batch, micro_batches, minibatches, pack, pad_rows, turn_means
 from tests.train.trajectories import trajectory, turn
 
 PAD = 9
@@ -201,6 +201,31 @@ def test_minibatches_hold_every_row_once_in_order(lengths, n):
     assert np.concatenate(parts).tolist() == list(range(batch.n_rows))
     assert len(parts) == min(n, len(set(batch.row_group.tolist())))
     assert all(len(part) for part in parts)
+
+
+def test_means_of_turns_are_over_the_tokens_that_carry_loss():
+    batch = pack(
+        [
+            trajectory(turn([1], [2, 3]), turn([1, 2, 3, 4], [5])),  # one row
+            trajectory(turn([1], [2, 3], n_kept=0), turn([1], [2, 3, 4])),
+        ],
+        pad_id=PAD,
+    )
+    grid = np.array([[9.0, 1.0, 2.0, 9.0, 5.0], [9.0, 1.0, 2.0, 6.0, 9.0]], np.float32)
+    first, second = turn_means(batch, grid)
+    assert first.tolist() == [1.5, 5.0]
+    assert np.isnan(second[0])
+    assert second[1] == 3.0
+    assert first.dtype == np.float32
+
+
+def test_means_of_turns_ignore_dummy_rows_and_need_a_value_per_token():
+    batch = pack([trajectory(turn([1], [2]))], pad_id=PAD)
+    padded = pad_rows(batch, 2)
+    assert turn_means(padded, np.ones(padded.ids.shape, np.float32))[0].tolist() == [1.0]
+    assert turn_means(pack([], pad_id=PAD), np.zeros((0, 0), np.float32)) == []
+    with pytest.raises(DataError, match=r"turn_means: expected shape \(1, 2\), got \(1, 1\)"):
+        turn_means(batch, np.ones((1, 1), np.float32))
 
 
 @st.composite
