@@ -110,14 +110,14 @@ def overlong_penalties(
         One float32 array (K_i,) per trajectory, of numbers of at least 0.
 
     Raises:
-        ConfigError: If the buffer is not within the limit.
+        ConfigError: If the buffer is longer than the limit.
 
     References:
         DAPO, arXiv:2503.14476 (soft overlong punishment).
     """
-    buffer = cfg.overlong_buffer or max_tokens // 5
-    if not 1 <= buffer <= max_tokens:
-        raise ConfigError(f"advantage.overlong_buffer must be in [1, {max_tokens}] tokens, got {buffer}")
+    buffer = cfg.overlong_buffer or max(1, max_tokens // 5)
+    if buffer > max_tokens:
+        raise ConfigError(f"advantage.overlong_buffer must be at most {max_tokens} tokens, got {buffer}")
     return [
         np.array(
             [
