@@ -11,7 +11,8 @@ A unit is a turn or a trajectory: what a ratio spans, where ratios are per token
 lies in one row; `needs_whole_trajectories` tells whether the rows of a trajectory must share a micro-batch.
 
 `mask_denominator="kept"` counts only units that the sequence mask keeps, which the log-probs of the moment
-decide. `needs_kept_units` asks for a pass without gradient over the micro-batches of the step:
+decide. `needs_kept_units` asks for a pass without gradient over the micro-batches of the step, whose counts
+are added up over ranks too:
 
     kept = sum((kept_units(logp, inputs, cfg.loss) for …), Denominators())
     loss, stats = policy_loss(logp, None, inputs, cfg.loss, denom, kept)
