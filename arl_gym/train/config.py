@@ -142,7 +142,7 @@ class AdvantageConfig:
     overlong_penalty: float = 0.0
     """Largest penalty of a response that runs into the last `overlong_buffer` tokens of its limit (DAPO)."""
     overlong_buffer: int = 0
-    """Tokens before `rollout.max_tokens` over which that penalty grows; 0 is a fifth of the limit, at least 1."""
+    """Tokens before `rollout.max_tokens` over which that penalty grows; 0 is a fifth of the limit."""
 
 
 @dataclass(frozen=True, kw_only=True)
