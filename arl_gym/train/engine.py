@@ -1,28 +1,65 @@
 """The DeepSpeed side: scores a batch, and takes optimiser steps on it.
 
-One rank today. The gradient of an optimiser step does not depend on how its rows are cut into micro-batches:
-denominators are counted over the whole step before the first backward pass.
+Every rank calls every method with the same batch; the engine deals the forward passes out and puts the results
+together again, so that all ranks return the same. The gradient of an optimiser step does not depend on how its
+rows are cut into micro-batches, nor on the number of ranks: denominators are counted over the whole step before
+the first backward pass.
 """
 
 import copy
 import logging
-import os
-from collections.abc import Iterable, Mapping
+import math
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from transformers import PreTrainedModel
+from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from arl_gym.errors import ConfigError
-from arl_gym.train.batch import Batch, micro_batches, minibatches
-from arl_gym.train.config import LossConfig, OptimConfig
+from arl_gym.train import distributed
+from arl_gym.train.batch import Batch, FloatArray, IntArray, micro_batches, minibatches, pad_rows
+from arl_gym.train.config import LossConfig, ModelConfig, OptimConfig
 from arl_gym.train.loss import denominators, loss_inputs, policy_loss
+from arl_gym.train.model import add_lora, plain_weights, save_model
+from arl_gym.train.state import OptimizerState, gathered, load_state, save_state
 
 _CHUNK = 1024  # positions whose logits exist at once; at a vocabulary of 152k that is 0.6 GB in fp32
+
+
+class TokenHead(nn.Module):
+    """The output layer, applied to a few positions at a time.
+
+    The layer's weight is used without calling the layer: ZeRO-3 gathers it once for the whole of this module,
+    so that ranks with unequal numbers of chunks do not wait for one another.
+    """
+
+    def __init__(self, linear: nn.Linear):
+        super().__init__()
+        self.linear = linear
+
+    def forward(
+        self, hidden: Tensor, targets: Tensor, temperature: float, with_entropy: bool
+    ) -> tuple[Tensor, Tensor]:
+        """Return the log-probs (K,) of `targets` (K,) after `hidden` (K, H), and entropies (K,) or zeros."""
+
+        def chunk(h: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+            logits = nn.functional.linear(h, self.linear.weight, self.linear.bias)
+            logp = torch.log_softmax(logits.float() / temperature, dim=-1)
+            entropy = -(logp.exp() * logp).sum(-1) if with_entropy else logp.new_zeros(len(h))
+            return logp.gather(1, target[:, None]).squeeze(1), entropy
+
+        parts = []
+        # Recomputed in the backward pass: a plain loop would keep every chunk's logits.
+        keep = len(targets) <= _CHUNK or not torch.is_grad_enabled()
+        for i in range(0, max(len(targets), 1), _CHUNK):
+            piece = (hidden[i : i + _CHUNK], targets[i : i + _CHUNK])
+            parts.append(chunk(*piece) if keep else checkpoint(chunk, *piece, use_reentrant=False))
+        return torch.cat([p[0] for p in parts]), torch.cat([p[1] for p in parts])
 
 
 class TokenLogProbs(nn.Module):
@@ -31,6 +68,7 @@ class TokenLogProbs(nn.Module):
     def __init__(self, model: PreTrainedModel):
         super().__init__()
         self.model = model
+        self.head = TokenHead(model.get_output_embeddings())  # type: ignore[no-untyped-call]
 
     def forward(
         self, ids: Tensor, mask: Tensor, temperature: float, with_entropy: bool
@@ -48,25 +86,10 @@ class TokenLogProbs(nn.Module):
         """
         hidden = self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state  # (N, T, H)
         before = hidden[:, :-1][mask[:, 1:]]  # (K, H): the position before each scored token
-        targets = ids[mask]  # (K,)
-        head: nn.Module = self.model.get_output_embeddings()  # type: ignore[no-untyped-call]
-
-        def chunk(h: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-            logp = torch.log_softmax(head(h).float() / temperature, dim=-1)
-            entropy = -(logp.exp() * logp).sum(-1) if with_entropy else logp.new_zeros(len(h))
-            return logp.gather(1, target[:, None]).squeeze(1), entropy
-
-        parts = []
-        for i in range(0, max(len(targets), 1), _CHUNK):
-            piece = (before[i : i + _CHUNK], targets[i : i + _CHUNK])
-            # Recomputed in the backward pass: a plain loop would keep every chunk's logits.
-            keep = len(targets) <= _CHUNK or not torch.is_grad_enabled()
-            parts.append(chunk(*piece) if keep else checkpoint(chunk, *piece, use_reentrant=False))
+        logp, entropy = self.head(before, ids[mask], temperature, with_entropy)
         scatter = torch.zeros(ids.shape, dtype=torch.float32, device=ids.device)
-        logp = scatter.masked_scatter(mask, torch.cat([p[0] for p in parts]))
-        if not with_entropy:
-            return logp, None
-        return logp, scatter.masked_scatter(mask, torch.cat([p[1] for p in parts]))
+        grid = scatter.masked_scatter(mask, logp)
+        return grid, scatter.masked_scatter(mask, entropy) if with_entropy else None
 
 
 class GuardedAdamW(torch.optim.AdamW):
@@ -76,10 +99,14 @@ class GuardedAdamW(torch.optim.AdamW):
     """
 
     n_skipped = 0
+    is_ready = False
+    """DeepSpeed takes a step of its own while it sets some optimisers up: nothing is to come of it."""
 
     @torch.no_grad()
     def step(self, closure: None = None) -> None:  # type: ignore[override]
         """Take a step unless a gradient is NaN or infinite."""
+        if not self.is_ready:
+            return
         grads = [p.grad for g in self.param_groups for p in g["params"] if p.grad is not None]
         if grads and not torch.isfinite(torch.stack([g.norm() for g in grads]).sum()):
             self.n_skipped += 1
@@ -88,148 +115,276 @@ class GuardedAdamW(torch.optim.AdamW):
 
 
 def deepspeed_config(cfg: OptimConfig, dtype: torch.dtype) -> dict[str, Any]:
-    """Derive DeepSpeed's configuration; it is never edited by hand."""
+    """Derive DeepSpeed's configuration; it is never edited by hand.
+
+    Raises:
+        ConfigError: If `optim.zero` names the stage, which `optim.zero_stage` does.
+    """
+    if "stage" in cfg.zero:
+        raise ConfigError(f"optim.zero: expected no stage (that is optim.zero_stage), got {cfg.zero}")
     return {
         "train_micro_batch_size_per_gpu": 1,  # unused by our loop, required by DeepSpeed
         "gradient_accumulation_steps": 1,
         "gradient_clipping": cfg.grad_clip,  # DeepSpeed's own default is 1.0, not off
-        "zero_optimization": {"stage": cfg.zero_stage},
+        "zero_optimization": {"stage": cfg.zero_stage, **cfg.zero},
         "zero_allow_untested_optimizer": True,
+        "zero_force_ds_cpu_optimizer": False,  # offloaded or not, the optimiser is ours
         "bf16": {"enabled": dtype == torch.bfloat16},
         "steps_per_print": 1 << 30,
         "wall_clock_breakdown": False,
     }
 
 
-def learning_rate(cfg: OptimConfig, step: int, total: int) -> float:
-    """Return the rate of optimiser step `step` (0-based) of `total`: warm-up, then linear to `lr_final`."""
-    if step < cfg.warmup_steps:
-        return cfg.lr * (step + 1) / cfg.warmup_steps
-    done = (step - cfg.warmup_steps) / max(1, total - cfg.warmup_steps)
-    return cfg.lr * (1 + (cfg.lr_final - 1) * min(1.0, done))
+def learning_rate(cfg: OptimConfig, step: int, progress: float) -> float:
+    """Return the rate of an optimiser step.
+
+    Over the run it goes in a straight line from `lr` to `lr * lr_final`; over the first `warmup_steps` optimiser
+    steps it is scaled down besides. How many optimiser steps the run will have need not be known.
+
+    Args:
+        cfg: The dials.
+        step: Optimiser steps before this one.
+        progress: Share of the training steps that is done, in [0, 1].
+    """
+    warm = min(1.0, (step + 1) / cfg.warmup_steps) if cfg.warmup_steps else 1.0
+    return cfg.lr * warm * (1 + (cfg.lr_final - 1) * min(1.0, progress))
 
 
-def _start_distributed() -> None:
-    """Make a process group of one; no port is opened."""
-    os.environ.setdefault("LOCAL_RANK", "0")  # DeepSpeed insists on the launcher's variable
-    if not dist.is_initialized():
-        backend = "nccl" if torch.cuda.is_available() else "gloo"
-        store = dist.HashStore()  # type: ignore[attr-defined]  # public, but missing from its __all__
-        dist.init_process_group(backend, store=store, rank=0, world_size=1)
+def deal(tokens: Sequence[int], ranks: int) -> list[list[int]]:
+    """Deal micro-batches out: the largest first, each to the rank that has the fewest tokens so far.
+
+    Args:
+        tokens: Size of every micro-batch.
+        ranks: How many ranks there are.
+
+    Returns:
+        The numbers of the micro-batches of every rank, at most `ceil(len(tokens) / ranks)` each.
+    """
+    most = math.ceil(len(tokens) / ranks)
+    hands: list[list[int]] = [[] for _ in range(ranks)]
+    load = [0] * ranks
+    for number in sorted(range(len(tokens)), key=lambda n: -tokens[n]):
+        least = min((r for r in range(ranks) if len(hands[r]) < most), key=lambda r: load[r])
+        hands[least].append(number)
+        load[least] += tokens[number]
+    return hands
 
 
 class Engine:
     """Owns the weights, the optimiser and the reference model.
 
     Args:
-        model: The policy; trained in place, so a rollout policy that holds it always has the present weights.
+        model: The policy; trained in place.
         optim: Optimiser dials.
         temperature: Of the sampling; log-probs are taken at the same.
-        reference: Keep a frozen copy of the present weights for the KL term.
+        reference: Whether to score with the present weights for the KL term: a frozen copy of them, or with
+            LoRA the model without its adapter. At ZeRO-3 too, every rank has all of the copy.
+        model_cfg: LoRA and gradient checkpointing.
+
+    Raises:
+        ConfigError: If the temperature is 0, or DeepSpeed's or LoRA's settings cannot be used.
     """
 
-    def __init__(self, model: PreTrainedModel, optim: OptimConfig, *, temperature: float, reference: bool):
+    def __init__(
+        self,
+        model: PreTrainedModel,
+        optim: OptimConfig,
+        *,
+        temperature: float,
+        reference: bool,
+        model_cfg: ModelConfig = ModelConfig(),  # noqa: B008  # frozen
+    ):
         if temperature <= 0:
             raise ConfigError(f"training needs rollout.temperature > 0, got {temperature}")
+        distributed.start()
         self._optim = optim
         self._temperature = temperature
+        self._model = model
         if torch.cuda.is_available():
             model.to("cuda")  # type: ignore[arg-type]
-        self._reference = TokenLogProbs(copy.deepcopy(model)).eval() if reference else None
-        self._adamw = GuardedAdamW(model.parameters(), lr=optim.lr, weight_decay=optim.weight_decay)
+        self._has_reference = reference
+        self._reference = None
+        if reference and not model_cfg.lora_rank:
+            self._reference = TokenLogProbs(copy.deepcopy(model)).eval().requires_grad_(False)
+            self._park_reference()
+        self._adapter = add_lora(model, model_cfg) if model_cfg.lora_rank else None
+        # Never generate with weights that are cut up: ranks take unequal numbers of steps.
+        self._copy = copy.deepcopy(model).requires_grad_(False) if optim.zero_stage == 3 else None
+        if model_cfg.gradient_checkpointing:
+            model.gradient_checkpointing_enable({"use_reentrant": False})
+        trained = [p for p in model.parameters() if p.requires_grad]
+        self._adamw = GuardedAdamW(trained, lr=optim.lr, weight_decay=optim.weight_decay)
         self._engine = _initialise(TokenLogProbs(model), self._adamw, deepspeed_config(optim, model.dtype))
+        self._adamw.is_ready = True
+        self._state = OptimizerState(model, self._adamw, self._engine.optimizer)
         self.n_updates = 0
+        """Optimiser steps so far, with those of `fit`."""
+        self.n_batches = 0
+        """Calls of `update` so far."""
+        self._skipped_before = 0
 
     @property
     def n_skipped(self) -> int:
         """Optimiser steps left out because a gradient was not finite."""
-        return int(self._engine.skipped_steps) + self._adamw.n_skipped
+        return self._skipped_before + int(self._engine.skipped_steps) + self._adamw.n_skipped
 
     def _device(self) -> torch.device:
         return torch.device(self._engine.device)
 
-    @torch.no_grad()
-    def score(self, batch: Batch) -> Batch:
-        """Return the batch with old log-probs, entropies and, if there is a reference, its log-probs."""
+    def _park_reference(self) -> None:
+        if self._optim.offload_reference and self._reference is not None:
+            self._reference.to("cpu")
+
+    def score(self, batch: Batch, *, entropy: bool = True) -> Batch:
+        """Return the batch with old log-probs and, if there is a reference, its log-probs.
+
+        Args:
+            batch: Packed rows, equal on all ranks.
+            entropy: Whether to add entropies too.
+        """
         self._engine.eval()
-        old, entropies = self._scored(self._engine, batch, with_entropy=True)
-        batch = batch.with_old(old, entropies)
+        batch = batch.with_old(*self._scored(self._engine, batch, with_entropy=entropy))
+        if self._adapter is not None and self._has_reference:
+            with self._adapter.disable_adapter():
+                return batch.with_ref(self._scored(self._engine, batch, with_entropy=False)[0])
         if self._reference is not None:
+            self._reference.to(self._device())
             batch = batch.with_ref(self._scored(self._reference, batch, with_entropy=False)[0])
+            self._park_reference()
         return batch
 
-    def _scored(self, module: Any, batch: Batch, *, with_entropy: bool) -> tuple[np.ndarray, np.ndarray]:
-        out = np.zeros((2, *batch.ids.shape), dtype=np.float32)
-        everything = np.arange(len(batch.ids))
-        for rows in micro_batches(
-            batch, everything, max_tokens=self._optim.micro_tokens, keep_trajectories=False
-        ):
-            part = batch.select(rows)
-            logp, entropy = module(*self._tensors(part), self._temperature, with_entropy)
-            width = part.ids.shape[1]
-            out[0, rows, :width] = logp.cpu().numpy()
-            if entropy is not None:
-                out[1, rows, :width] = entropy.cpu().numpy()
-        return out[0], out[1]
+    @torch.no_grad()
+    def _scored(
+        self, module: Any, batch: Batch, *, with_entropy: bool, temperature: float | None = None
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Return log-probs and entropies, each (N, T) and 0 outside the mask."""
+        temperature = self._temperature if temperature is None else temperature
+        grids = np.zeros((1 + with_entropy, *batch.ids.shape), dtype=np.float32)
+        for rows in self._mine(batch, np.arange(batch.n_rows)):
+            part = _select(batch, rows)
+            out = module(*self._tensors(part), temperature, with_entropy)
+            for grid, tensor in zip(grids, out, strict=False):
+                if len(rows):
+                    grid[rows, : part.ids.shape[1]] = tensor.cpu().numpy()
+        _share_grids(grids, batch.action_mask)
+        return grids[0], grids[1] if with_entropy else None
+
+    def _mine(self, batch: Batch, rows: IntArray, *, keep_trajectories: bool = False) -> list[IntArray]:
+        """Return this rank's micro-batches of some rows: equally many on all ranks, so some may be empty."""
+        ranks = distributed.world_size()
+        fair_share = math.ceil(batch.lengths[rows].sum() / ranks)
+        pieces = micro_batches(
+            batch,
+            rows,
+            max_tokens=min(self._optim.micro_tokens, fair_share) if ranks > 1 else self._optim.micro_tokens,
+            keep_trajectories=keep_trajectories,
+        )
+        hands = deal([int(len(piece) * batch.lengths[piece].max()) for piece in pieces], ranks)
+        mine = [pieces[number] for number in hands[distributed.rank()]]
+        return mine + [rows[:0]] * (max(map(len, hands)) - len(mine))
 
     def _tensors(self, part: Batch) -> tuple[Tensor, Tensor]:
         device = self._device()
         return torch.from_numpy(part.ids).to(device), torch.from_numpy(part.action_mask).to(device)
 
-    def update(self, batch: Batch, loss: LossConfig, *, total_steps: int) -> dict[str, float]:
-        """Take `minibatches` optimiser steps on a scored batch with advantages.
+    def update(
+        self, batch: Batch, loss: LossConfig, *, total_steps: int
+    ) -> tuple[dict[str, float], FloatArray]:
+        """Take optimiser steps on a scored batch with advantages.
+
+        Their number is `optim.minibatches`, or follows from `optim.minibatch_rows`.
 
         Args:
-            batch: Scored, with advantages.
+            batch: Scored, with advantages; equal on all ranks.
             loss: The dials of the loss.
             total_steps: Calls of `update` in the whole run, for the learning rate.
 
         Returns:
-            Metrics, each a mean over the optimiser steps of this call.
+            Metrics, each a mean over the optimiser steps of this call; and the log-probs (N, T) that each token
+            had in the forward pass of its own optimiser step, 0 outside the mask.
         """
+        n_real = int((batch.row_trajectory >= 0).sum())
+        per_step = self._optim.minibatch_rows
+        parts = minibatches(batch, max(1, round(n_real / per_step)) if per_step else self._optim.minibatches)
+        logprobs = np.zeros((1, *batch.ids.shape), dtype=np.float32)
         sums: dict[str, float] = {}
-        total_steps *= self._optim.minibatches
-        parts = minibatches(batch, self._optim.minibatches)
-        for rows in parts:
-            for key, value in self._optimise(batch, rows, loss, total_steps).items():
+        for i, rows in enumerate(parts):
+            progress = (self.n_batches + i / len(parts)) / max(1, total_steps)
+            lr = learning_rate(self._optim, self.n_updates, progress)
+            for key, value in self._optimise(batch, rows, loss, lr, logprobs[0]).items():
                 sums[key] = sums.get(key, 0.0) + value / len(parts)
+        self.n_batches += 1
         sums["optim/updates"] = float(len(parts))
-        return sums
+        _share_grids(logprobs, batch.action_mask)
+        return sums, logprobs[0]
 
     def _optimise(
-        self, batch: Batch, rows: np.ndarray, cfg: LossConfig, total_steps: int
+        self, batch: Batch, rows: IntArray, cfg: LossConfig, lr: float, logprobs: FloatArray
     ) -> dict[str, float]:
+        """Take one optimiser step, and write this rank's log-probs of its tokens into `logprobs` (N, T)."""
         denominator = denominators(batch, rows, cfg)
-        pieces = micro_batches(
-            batch,
-            rows,
-            max_tokens=self._optim.micro_tokens,
-            keep_trajectories=cfg.ratio_level == "trajectory",
-        )
+        mine = self._mine(batch, rows, keep_trajectories=cfg.ratio_level == "trajectory")
+        seen: list[Tensor] = []
 
-        def losses() -> Iterable[tuple[Tensor, Mapping[str, Tensor]]]:
-            for piece in pieces:
-                part = batch.select(piece)
-                logp, entropy = self._engine(*self._tensors(part), self._temperature, cfg.entropy_coef != 0)
-                yield policy_loss(logp, entropy, loss_inputs(part, self._device()), cfg, denominator)
+        def loss_of(part: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
+            logp, entropy = self._engine(*self._tensors(part), self._temperature, cfg.entropy_coef != 0)
+            seen.append(logp.detach())
+            return policy_loss(logp, entropy, loss_inputs(part, self._device()), cfg, denominator)
 
-        return self.step(losses(), len(pieces), lr=learning_rate(self._optim, self.n_updates, total_steps))
+        stats = self.step((loss_of(_select(batch, piece)) for piece in mine), len(mine), lr=lr)
+        for piece, logp in zip(mine, seen, strict=True):
+            if len(piece):
+                logprobs[piece, : logp.shape[1]] = logp.cpu().numpy()
+        return stats
+
+    def fit(self, batch: Batch, rows: IntArray, *, lr: float) -> dict[str, float]:
+        """Take one supervised optimiser step.
+
+        Args:
+            batch: Packed rows, equal on all ranks.
+            rows: (R,) numbers of the rows to fit.
+            lr: Learning rate.
+
+        Returns:
+            `loss`, the mean negative log-likelihood of the rows' tokens under the mask, in nats, before the
+            step; `optim/grad_norm`; `optim/lr`.
+        """
+        n_tokens = max(1, int(batch.action_mask[rows].sum()))
+        mine = self._mine(batch, np.asarray(rows, dtype=np.int64))
+
+        def loss_of(part: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
+            loss = -self.log_probs(part).sum() / n_tokens
+            return loss, {"loss": loss.detach()}
+
+        return self.step((loss_of(_select(batch, piece)) for piece in mine), len(mine), lr=lr)
+
+    def nll(self, batch: Batch) -> float:
+        """Return the mean negative log-likelihood per token under the mask, in nats, at temperature 1."""
+        self._engine.eval()
+        logp, _ = self._scored(self._engine, batch, with_entropy=False, temperature=1.0)
+        return -float(logp[batch.action_mask].mean(dtype=np.float64))
 
     def step(
         self, losses: Iterable[tuple[Tensor, Mapping[str, Tensor]]], n: int, *, lr: float
     ) -> dict[str, float]:
-        """Back-propagate `n` losses that add up to the loss of the step, then step once.
+        """Back-propagate losses that, over all ranks, add up to the loss of the step; then step once.
+
+        Args:
+            losses: This rank's, made one by one.
+            n: Their number, equal on all ranks.
+            lr: Learning rate.
 
         Returns:
             The added-up statistics of the losses, `optim/grad_norm` (before clipping) and `optim/lr`.
         """
         self._engine.train()
+        n_ranks = distributed.world_size()
         sums: dict[str, Tensor] = {}
         pending = iter(losses)
         for i in range(n):
             self._engine.set_gradient_accumulation_boundary(i == n - 1)  # before the forward pass too
             loss, stats = next(pending)
-            self._engine.backward(loss, scale_wrt_gas=False)
+            self._engine.backward(loss * n_ranks, scale_wrt_gas=False)  # DeepSpeed averages over the ranks
             for key, value in stats.items():
                 sums[key] = sums[key] + value if key in sums else value
         for group in self._engine.optimizer.param_groups:
@@ -238,20 +393,118 @@ class Engine:
         self._engine.step()
         self.n_updates += 1
         norm = self._engine.get_global_grad_norm() if norm is None else norm
-        out = {key: float(value) for key, value in sums.items()}
+        totals = distributed.sum_arrays(np.array([float(value) for value in sums.values()]))
+        out = dict(zip(sums, totals.tolist(), strict=True))
         return out | {"optim/grad_norm": float(norm), "optim/lr": lr}
 
     def _grad_norm(self) -> float | None:
         """Return the norm at stage 0, where DeepSpeed keeps none; None at the other stages."""
         if self._optim.zero_stage > 0:
             return None
-        grads = [p.grad.norm() for p in self._engine.module.parameters() if p.grad is not None]
+        grads = [p.grad.float().norm() for p in self._engine.module.parameters() if p.grad is not None]
         return float(torch.stack(grads).norm())
 
     def log_probs(self, part: Batch) -> Tensor:
         """Return the log-probs (N, T) of the batch's own tokens at temperature 1, with a graph."""
         logp: Tensor = self._engine(*self._tensors(part), 1.0, False)[0]
         return logp
+
+    def rollout_model(self) -> PreTrainedModel:
+        """Return what this rank generates with, holding the present weights.
+
+        The trained model itself, adapters included, which needs no second call after an update; at ZeRO-3 a
+        whole copy, which each call (by all ranks) brings up to date.
+        """
+        if self._copy is None:
+            return self._model
+        for mine, copied in zip(self._model.parameters(), self._copy.parameters(), strict=True):
+            if mine.requires_grad:
+                with gathered([mine]), torch.no_grad():
+                    copied.copy_(mine)
+        return self._copy
+
+    def save(self, folder: Path) -> None:
+        """Write all that `load` needs to go on exactly; the folder is no whole one before this returns.
+
+        Raises:
+            ArlGymError: If it cannot be written.
+        """
+        names = ("n_updates", "n_batches", "n_skipped")
+        save_state(folder, self._state, {name: int(getattr(self, name)) for name in names})
+
+    def load(self, folder: Path) -> None:
+        """Go on from what `save` wrote, at any ZeRO stage and on any number of ranks.
+
+        Raises:
+            DataError: If a file is missing or damaged, or is of another model.
+        """
+        counters = load_state(folder, self._state)
+        self.n_updates, self.n_batches = counters["n_updates"], counters["n_batches"]
+        self._skipped_before += counters["n_skipped"] - self.n_skipped
+
+    def export(self, folder: Path, tokenizer: PreTrainedTokenizerBase) -> None:
+        """Write the model as a Hugging Face folder, replacing one that is there.
+
+        With LoRA the weights have the adapter merged in, and the adapter is in `adapter/` besides.
+
+        Raises:
+            ArlGymError: If it cannot be written.
+        """
+        weights: dict[str, Tensor] = {}
+        for name, tensor in plain_weights(self._model):
+            if distributed.is_main():
+                weights[name] = tensor.to("cpu", copy=self._optim.zero_stage == 3)
+        adapter = self._adapter_weights()
+
+        def save_adapter(partial: Path) -> None:
+            if self._adapter is not None:
+                self._adapter.save_pretrained(str(partial / "adapter"), state_dict=adapter)
+
+        distributed.on_main(
+            lambda: save_model(
+                folder, self._model, tokenizer, replace=True, weights=weights, also=save_adapter
+            )
+        )
+
+    def _adapter_weights(self) -> dict[str, Tensor]:
+        """Return the adapter's parameters, whole, under peft's names."""
+        if self._adapter is None:
+            return {}
+        out = {}
+        for name, parameter in self._adapter.named_parameters():
+            if parameter.requires_grad:
+                with gathered([parameter]):
+                    out[name] = parameter.detach().to("cpu", copy=True)
+        return out
+
+    def rng_state(self) -> dict[str, Any]:
+        """Return the state of this rank's global random streams: torch, NumPy, Python."""
+        return {
+            "torch": torch.get_rng_state(),
+            "cuda": torch.cuda.get_rng_state() if torch.cuda.is_available() else None,
+            "numpy": np.random.get_state(),  # noqa: NPY002  # the stream that libraries draw from
+            "python": random.getstate(),
+        }
+
+    def set_rng_state(self, state: Mapping[str, Any]) -> None:
+        """Set what `rng_state` returned."""
+        torch.set_rng_state(state["torch"])
+        if state["cuda"] is not None and torch.cuda.is_available():
+            torch.cuda.set_rng_state(state["cuda"])
+        np.random.set_state(state["numpy"])  # noqa: NPY002
+        random.setstate(state["python"])
+
+
+def _select(batch: Batch, rows: IntArray) -> Batch:
+    """Return the rows; where there are none, one row of one token that carries no loss."""
+    part = batch.select(rows)
+    return part if len(rows) else pad_rows(part, 1)
+
+
+def _share_grids(grids: FloatArray, mask: np.ndarray) -> None:
+    """Give every rank, in place, what each of them filled in of grids (K, N, T) under the mask (N, T)."""
+    if distributed.world_size() > 1:
+        grids[:, mask] = distributed.sum_arrays(grids[:, mask])
 
 
 def _initialise(module: nn.Module, optimizer: torch.optim.Optimizer, config: dict[str, Any]) -> Any:
@@ -264,6 +517,7 @@ def _initialise(module: nn.Module, optimizer: torch.optim.Optimizer, config: dic
     # On CPU DeepSpeed would compile a shared-memory collective for a minute, and a killed build hangs every
     # later process on its lock file; gloo does without.
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
-    _start_distributed()
+    if config["zero_optimization"]["stage"] == 3:
+        deepspeed.utils.set_z3_leaf_modules(module, [TokenHead])
     engine, _, _, _ = deepspeed.initialize(model=module, optimizer=optimizer, config=config)
     return engine

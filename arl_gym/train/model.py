@@ -4,13 +4,14 @@
 """
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import torch
 from safetensors import SafetensorError
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
+from torch import Tensor
 from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
@@ -22,8 +23,12 @@ from transformers import (
 )
 from transformers.utils.logging import disable_progress_bar
 
-from arl_gym.errors import ArlGymError, ConfigError
-from arl_gym.train.config import RunConfig
+from arl_gym.errors import ArlGymError, ConfigError, DependencyMissing
+from arl_gym.train.config import ModelConfig, RunConfig
+from arl_gym.train.state import gathered
+
+if TYPE_CHECKING:
+    from peft import PeftModel
 
 # One token each, so that a compact board costs a token a cell and a response six.
 _WORDS = ("system", "user", "assistant", "up", "down", "left", "right")
@@ -86,7 +91,12 @@ def tiny_model(
 
 
 def load_model(
-    path: str, *, dtype: Literal["float32", "bfloat16"], seed: int, words: Sequence[str] = ()
+    path: str,
+    *,
+    dtype: Literal["float32", "bfloat16"],
+    seed: int,
+    words: Sequence[str] = (),
+    attn_implementation: str = "",
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Load a causal language model and its tokenizer.
 
@@ -95,6 +105,7 @@ def load_model(
         dtype: Type of the parameters.
         seed: Weights of "tiny".
         words: Single tokens of "tiny"; see `tiny_tokenizer`.
+        attn_implementation: Attention of transformers; empty is its own choice. "tiny" has only that.
 
     Raises:
         ConfigError: If the folder has no config, no weights or no tokenizer.
@@ -108,8 +119,10 @@ def load_model(
         _check_folder(folder.expanduser())
     try:
         loaded = AutoTokenizer.from_pretrained(path)
-        model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
-    except (OSError, ValueError, KeyError) as err:
+        model = AutoModelForCausalLM.from_pretrained(
+            path, dtype=getattr(torch, dtype), attn_implementation=attn_implementation or None
+        )
+    except (OSError, ValueError, KeyError, ImportError) as err:
         reason = str(err).strip().splitlines()[0]
         raise ConfigError(f"cannot load the model {path!r}: {reason}") from err
     return model, loaded
@@ -118,7 +131,13 @@ def load_model(
 def initial_model(cfg: RunConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
     """Return the model that a run starts from, and its tokenizer; see `load_model`."""
     m = cfg.model
-    return load_model(m.path, dtype=m.dtype, seed=cfg.seed, words=m.words.split())
+    return load_model(
+        m.path,
+        dtype=m.dtype,
+        seed=cfg.seed,
+        words=m.words.split(),
+        attn_implementation=m.attn_implementation,
+    )
 
 
 def _check_folder(folder: Path) -> None:
@@ -129,10 +148,81 @@ def _check_folder(folder: Path) -> None:
             raise ConfigError(f"the model folder {folder} has no {what}: expected {' or '.join(patterns)}")
 
 
+def add_lora(model: PreTrainedModel, cfg: ModelConfig) -> "PeftModel":
+    """Put adapters into a model, in place, and freeze its own weights.
+
+    The adapters begin the same in every process, and begin as no change at all.
+
+    Returns:
+        peft's handle on the model: switches the adapters off and on, and saves them.
+
+    Raises:
+        ConfigError: If peft cannot adapt the modules asked for, or the output layer is among them.
+        DependencyMissing: If peft is not installed.
+    """
+    try:
+        from peft import LoraConfig, get_peft_model
+    except ImportError as err:
+        raise DependencyMissing("model.lora_rank above 0", "lora") from err
+    names = [name.strip() for name in cfg.lora_targets.split(",")]
+    lora = LoraConfig(
+        r=cfg.lora_rank,
+        lora_alpha=cfg.lora_alpha,  # type: ignore[arg-type]  # a float does as well
+        target_modules=cfg.lora_targets if names == ["all-linear"] else names,
+        task_type="CAUSAL_LM",
+    )
+    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            adapted = get_peft_model(model, lora)
+    except ValueError as err:
+        raise ConfigError(f"model.lora_targets={cfg.lora_targets!r}: {err}") from err
+    if model.get_output_embeddings() is not head:  # type: ignore[no-untyped-call]
+        raise ConfigError(f"model.lora_targets={cfg.lora_targets!r} must leave the output layer out")
+    return adapted  # type: ignore[return-value]
+
+
+def plain_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
+    """Yield every parameter under its Hugging Face name, whole, with adapters merged into the weights.
+
+    Tied parameters come once. A tensor is good until the next one is asked for, and need not be a copy. All
+    ranks must go through to the end: ZeRO-3's parameters are put together on the way.
+    """
+    seen: set[int] = set()
+    for place, module in model.named_modules():
+        if "lora_" in place or place.endswith(".base_layer"):
+            continue
+        merge = getattr(module, "get_delta_weight", None)
+        inner = module if merge is None else module.base_layer
+        own = [(name, p) for name, p in inner.named_parameters(recurse=False) if id(p) not in seen]
+        seen |= {id(p) for _, p in own}
+        with gathered(list(module.parameters(recurse=merge is not None)), write=False):
+            for name, parameter in own:
+                tensor = parameter.detach()
+                if merge is not None and name == "weight":
+                    tensor = (tensor.float() + merge("default").detach().float()).to(tensor.dtype)
+                yield f"{place}.{name}" if place else name, tensor
+
+
 def save_model(
-    folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, *, replace: bool = False
+    folder: Path,
+    model: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    *,
+    replace: bool = False,
+    weights: dict[str, Tensor] | None = None,
+    also: Callable[[Path], None] | None = None,
 ) -> None:
     """Write a Hugging Face folder; it appears under its name only when complete.
+
+    Args:
+        folder: Where.
+        model: Whose weights and configuration are written.
+        tokenizer: Goes with it.
+        replace: Whether the folder may exist.
+        weights: Written instead of the model's own.
+        also: Writes more into the folder before it gets its name.
 
     Raises:
         ConfigError: If the folder exists already and is not to be replaced.
@@ -142,8 +232,10 @@ def save_model(
         raise ConfigError(f"{folder} exists already: choose another folder")
     partial, old = folder.with_name(folder.name + ".partial"), folder.with_name(folder.name + ".old")
     try:
-        model.save_pretrained(partial)
+        model.save_pretrained(partial, state_dict=weights)
         tokenizer.save_pretrained(partial)
+        if also is not None:
+            also(partial)
         if folder.exists():
             folder.rename(old)
         partial.rename(folder)

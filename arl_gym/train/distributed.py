@@ -1,0 +1,243 @@
+"""Several ranks that run the same program: who is who, and how they exchange Python objects.
+
+torch.distributed only; DeepSpeed finds the group made here. Every function is called by all ranks alike, and
+with a single rank each of them costs nothing.
+
+    start()
+    trajectories = shared_rollout(vec, policy, episodes, env_id="ARL/Sokoban-v0", seed=0)  # equal on all ranks
+"""
+
+import os
+import pickle
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+import torch.distributed as dist
+
+from arl_gym.agents.rollout import rollout
+from arl_gym.agents.types import Episode, Policy, Trajectory
+from arl_gym.errors import ArlGymError, ConfigError
+from arl_gym.vector import TextVectorEnv
+
+T = TypeVar("T")
+Number = TypeVar("Number", bound=np.generic)
+
+# One rank may play for hours while the others wait for it.
+_PATIENCE = timedelta(days=30)
+
+_objects: dist.ProcessGroup | None = None
+"""The gloo group that objects travel over; None until `start`, and while there is one rank."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a process stands among the ranks."""
+
+    rank: int
+    world_size: int
+    local_rank: int
+    """Number among the ranks of this machine: which GPU is its own."""
+
+
+def place(environ: Mapping[str, str] = os.environ) -> Place:
+    """Read from the environment which rank this process is.
+
+    The variables of torchrun and of DeepSpeed's launcher come first, then those that `srun` sets (not those
+    of `sbatch` alone: a script that it starts is one process, however many tasks were asked for). Without
+    any of them the process is alone.
+
+    Raises:
+        ConfigError: If a launcher's variables are incomplete or no numbers.
+    """
+    if "RANK" in environ:
+        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+    elif int(environ.get("SLURM_STEP_NUM_TASKS", "1")) > 1:
+        names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
+    else:
+        return Place(rank=0, world_size=1, local_rank=0)
+    try:
+        rank, world_size, local_rank = (int(environ[name]) for name in names)
+    except (KeyError, ValueError) as err:
+        raise ConfigError(f"a launcher must set {', '.join(names)} to whole numbers: {err!r}") from err
+    if not 0 <= rank < world_size:
+        raise ConfigError(f"expected 0 <= {names[0]} < {names[1]}, got {rank} and {world_size}")
+    return Place(rank=rank, world_size=world_size, local_rank=local_rank)
+
+
+def first_host(nodelist: str) -> str:
+    """Return the first host of SLURM's compact list: `n07` of `n[07-09,12],m1`."""
+    match = re.match(r"([^,\[]+)(?:\[(\w+)[^\]]*\]([^,]*))?", nodelist)
+    if match is None:
+        raise ConfigError(f"expected a list of hosts from SLURM, got {nodelist!r}")
+    return "".join(part or "" for part in match.groups())
+
+
+def start(timeout_s: float = 1800.0) -> None:
+    """Join the other ranks, once; more calls do nothing.
+
+    Tensors go over NCCL on GPUs and over gloo on the CPU, objects always over a gloo group of their own that
+    waits as long as it takes. A process that is alone opens no port.
+
+    Args:
+        timeout_s: How long an exchange of tensors waits for the slowest rank.
+
+    Raises:
+        ConfigError: If the launcher's variables are incomplete.
+    """
+    global _objects
+    if dist.is_initialized():
+        return
+    here = place()
+    cuda = torch.cuda.is_available()
+    device = here.local_rank % torch.cuda.device_count() if cuda else here.local_rank
+    # DeepSpeed takes this for the number of its device, also where SLURM shows each task a single one.
+    os.environ["LOCAL_RANK"] = str(device)
+    if cuda:
+        torch.cuda.set_device(device)
+    # No device_id: with it, a second NCCL group can hang.
+    backend = "nccl" if cuda else "gloo"
+    if here.world_size == 1:
+        store = dist.HashStore()  # type: ignore[attr-defined]  # public, but missing from its __all__
+        dist.init_process_group(backend, store=store, rank=0, world_size=1)
+        return
+    if "RANK" not in os.environ:
+        os.environ |= _rendezvous(os.environ)
+    dist.init_process_group(
+        backend, rank=here.rank, world_size=here.world_size, timeout=timedelta(seconds=timeout_s)
+    )
+    _objects = dist.new_group(backend="gloo", timeout=_PATIENCE)
+
+
+def _rendezvous(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return where the tasks of a SLURM step meet: its first host, a port made from the number of the job."""
+    nodes = environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_NODELIST", "")
+    address = environ.get("MASTER_ADDR") or first_host(nodes)
+    port = environ.get("MASTER_PORT") or str(20000 + int(environ.get("SLURM_JOB_ID", "0")) % 20000)
+    return {"MASTER_ADDR": address, "MASTER_PORT": port}
+
+
+def rank() -> int:
+    """Return this process's number; before `start`, the one that it will have."""
+    return dist.get_rank() if dist.is_initialized() else place().rank
+
+
+def world_size() -> int:
+    """Return the number of ranks; before `start`, the one that there will be."""
+    return dist.get_world_size() if dist.is_initialized() else place().world_size
+
+
+def is_main() -> bool:
+    """Return whether this is the rank that writes files and talks."""
+    return rank() == 0
+
+
+def gather(obj: T) -> list[T]:
+    """Return the object of every rank, in the order of ranks; it is pickled on the way."""
+    if world_size() == 1:
+        return [obj]
+    out: list[Any] = [None] * world_size()
+    dist.all_gather_object(out, obj, group=_objects)
+    return out
+
+
+def broadcast(obj: T) -> T:
+    """Return the first rank's object; what the others pass is not looked at."""
+    if world_size() == 1:
+        return obj
+    box: list[Any] = [obj]
+    dist.broadcast_object_list(box, src=0, group=_objects)
+    return box[0]  # type: ignore[no-any-return]
+
+
+def any_rank(flag: bool) -> bool:
+    """Return whether the flag is set on some rank."""
+    return any(gather(flag))
+
+
+def barrier() -> None:
+    """Wait until all ranks are here."""
+    gather(None)
+
+
+def sum_arrays(array: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """Return the sum of the ranks' arrays, which have one shape and type."""
+    if world_size() == 1:
+        return array
+    total = torch.from_numpy(np.array(array, order="C"))  # a copy: the sum is made in place
+    dist.all_reduce(total, group=_objects)
+    return total.numpy()  # type: ignore[return-value]
+
+
+def agree(error: Exception | None) -> None:
+    """Raise the same exception on all ranks if one of them failed: that of the first that did."""
+    for failure in gather(_portable(error)):
+        if failure is not None:
+            raise failure
+
+
+def _portable(error: Exception | None) -> Exception | None:
+    """Return the exception, or its text if it cannot travel."""
+    if error is None or world_size() == 1:
+        return error
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # whatever the class of a stranger's exception does
+        return ArlGymError(f"rank {rank()}: {type(error).__name__}: {error}")
+    return error
+
+
+def on_main(act: Callable[[], None]) -> None:
+    """Do something on the first rank while the others wait; what it raises, all raise."""
+    error = None
+    if is_main():
+        try:
+            act()
+        except Exception as err:  # raised below, on all ranks
+            error = err
+    agree(error)
+
+
+def share(groups: Sequence[Hashable]) -> list[int]:
+    """Return which items are this rank's: whole groups, dealt round robin in the order they appear.
+
+    Args:
+        groups: The group of every item.
+    """
+    number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
+    mine, size = rank(), world_size()
+    return [i for i, group in enumerate(groups) if number[group] % size == mine]
+
+
+def shared_rollout(
+    vec: TextVectorEnv, policy: Policy, episodes: Sequence[Episode], **kwargs: Any
+) -> list[Trajectory]:
+    """Play the episodes of whole groups on each rank, and return all trajectories on all of them.
+
+    Args:
+        vec: This rank's environments.
+        policy: This rank's policy; all ranks have the same weights.
+        episodes: What to play, equal on all ranks.
+        **kwargs: See `arl_gym.agents.rollout.rollout`; its `stats` and `progress` are about this rank's share.
+
+    Returns:
+        The trajectories in the order of `episodes`, whichever rank played them.
+
+    Raises:
+        Exception: Whatever the rollout of some rank raised, on all ranks.
+    """
+    mine = share([episode.group for episode in episodes])
+    played: list[Trajectory] = []
+    error = None
+    try:
+        played = rollout(vec, policy, [episodes[i] for i in mine], **kwargs)
+    except Exception as err:  # raised below, on all ranks: the others wait for this one
+        error = err
+    agree(error)
+    everyone = dict(pair for part in gather(list(zip(mine, played, strict=True))) for pair in part)
+    return [everyone[i] for i in range(len(episodes))]
