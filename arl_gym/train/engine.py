@@ -99,7 +99,7 @@ class GuardedAdamW(torch.optim.AdamW):
     """
 
     n_skipped = 0
-    is_ready = False
+    is_ready = True
     """DeepSpeed takes a step of its own while it sets some optimisers up: nothing is to come of it."""
 
     @torch.no_grad()
@@ -122,14 +122,18 @@ def deepspeed_config(cfg: OptimConfig, dtype: torch.dtype) -> dict[str, Any]:
     """
     if "stage" in cfg.zero:
         raise ConfigError(f"optim.zero: expected no stage (that is optim.zero_stage), got {cfg.zero}")
+    is_bf16 = dtype == torch.bfloat16
+    # Many small gradients added up in bf16 lose digits. Stages 0 and 1 cannot do otherwise.
+    sums = {"data_types": {"grad_accum_dtype": "fp32"}} if is_bf16 and cfg.zero_stage >= 2 else {}
     return {
+        **sums,
         "train_micro_batch_size_per_gpu": 1,  # unused by our loop, required by DeepSpeed
         "gradient_accumulation_steps": 1,
         "gradient_clipping": cfg.grad_clip,  # DeepSpeed's own default is 1.0, not off
         "zero_optimization": {"stage": cfg.zero_stage, **cfg.zero},
         "zero_allow_untested_optimizer": True,
         "zero_force_ds_cpu_optimizer": False,  # offloaded or not, the optimiser is ours
-        "bf16": {"enabled": dtype == torch.bfloat16},
+        "bf16": {"enabled": is_bf16},
         "steps_per_print": 1 << 30,
         "wall_clock_breakdown": False,
     }
@@ -214,6 +218,7 @@ class Engine:
             model.gradient_checkpointing_enable({"use_reentrant": False})
         trained = [p for p in model.parameters() if p.requires_grad]
         self._adamw = GuardedAdamW(trained, lr=optim.lr, weight_decay=optim.weight_decay)
+        self._adamw.is_ready = False
         self._engine = _initialise(TokenLogProbs(model), self._adamw, deepspeed_config(optim, model.dtype))
         self._adamw.is_ready = True
         self._state = OptimizerState(model, self._adamw, self._engine.optimizer)

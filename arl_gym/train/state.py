@@ -35,9 +35,9 @@ def gathered(parameters: list[nn.Parameter], *, write: bool = False) -> Abstract
     cut = [p for p in parameters if hasattr(p, "ds_id")]
     if not cut:
         return nullcontext()
-    from deepspeed.zero import GatheredParameters
+    import deepspeed
 
-    return GatheredParameters(cut, modifier_rank=0 if write else None)  # type: ignore[no-any-return]
+    return deepspeed.zero.GatheredParameters(cut, modifier_rank=0 if write else None)  # type: ignore[no-any-return]
 
 
 class OptimizerState:
