@@ -204,7 +204,7 @@ def play(policy=None, progress=None):
     """Three groups of two Sokoban episodes; without a policy the moves follow the sampling streams."""
     vec = make_chat_vec("ARL/Sokoban-v0", 2)
     try:
-        episodes = [Episode(task_id=f"train/{g}", group=g, copy=c) for g in (7, 3, 5) for c in (0, 1)]
+        episodes = [Episode(task_id=f"train-{g:06d}", group=g, copy=c) for g in (7, 3, 5) for c in (0, 1)]
         policy = ScriptedPolicy(respond) if policy is None else policy
         return shared_rollout(vec, policy, episodes, env_id="ARL/Sokoban-v0", seed=0, progress=progress)
     finally:
@@ -248,7 +248,7 @@ JOBS: dict[str, Callable[[Path], Arrays]] = {
 }
 
 
-def run_ranks(jobs: Sequence[str], folder: Path, timeout_s: float = 100.0) -> list[Arrays]:
+def run_ranks(jobs: Sequence[str], folder: Path, timeout_s: float = 280.0) -> list[Arrays]:
     """Run jobs on two ranks and return the results of each."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

@@ -28,6 +28,9 @@ from tests.train.rank_jobs import (
 )
 
 
+pytestmark = pytest.mark.timeout(300)  # two processes import torch and DeepSpeed
+
+
 def distance(a, b):
     """Relative to the second."""
     return float(np.linalg.norm(a - b) / np.linalg.norm(b))

@@ -1,0 +1,113 @@
+import pickle
+
+import numpy as np
+import pytest
+
+from arl_gym.errors import ConfigError
+from arl_gym.train.distributed import (
+    Place,
+    _rendezvous,
+    agree,
+    any_rank,
+    broadcast,
+    first_host,
+    gather,
+    on_main,
+    place,
+    share,
+    sum_arrays,
+)
+from tests.train.rank_jobs import play, run_ranks
+
+pytestmark = pytest.mark.timeout(300)  # two processes import torch
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """What the job `exchange`, which has assertions of its own, returns on each of two ranks."""
+    return run_ranks(["exchange"], tmp_path_factory.mktemp("two"))
+
+
+def unpickled(results, name):
+    return pickle.loads(results[f"exchange/{name}"].tobytes())
+
+
+def test_a_process_without_a_launcher_is_alone():
+    assert place({}) == Place(rank=0, world_size=1, local_rank=0)
+    # What sbatch alone sets: the script is one process, of many that could be.
+    assert place({"SLURM_PROCID": "0", "SLURM_NTASKS": "8"}).world_size == 1
+
+
+def test_launchers_say_who_is_who():
+    slurm = {"SLURM_PROCID": "5", "SLURM_STEP_NUM_TASKS": "8", "SLURM_LOCALID": "1"}
+    assert place(slurm) == Place(rank=5, world_size=8, local_rank=1)
+    torchrun = {"RANK": "2", "WORLD_SIZE": "4", "LOCAL_RANK": "0"}
+    assert place(slurm | torchrun) == Place(rank=2, world_size=4, local_rank=0)
+
+
+@pytest.mark.parametrize(
+    "environ",
+    [
+        {"RANK": "0"},
+        {"RANK": "one", "WORLD_SIZE": "2", "LOCAL_RANK": "0"},
+        {"RANK": "2", "WORLD_SIZE": "2", "LOCAL_RANK": "0"},
+    ],
+)
+def test_incomplete_variables_of_a_launcher_are_refused(environ):
+    with pytest.raises(ConfigError, match="WORLD_SIZE"):
+        place(environ)
+
+
+@pytest.mark.parametrize(
+    ("nodelist", "host"),
+    [
+        ("gpu7", "gpu7"),
+        ("n1,n2", "n1"),
+        ("n[07-09,12],m1", "n07"),
+        ("rack2-n[3,5]", "rack2-n3"),
+        ("n[1-2]-ib,x", "n1-ib"),
+    ],
+)
+def test_the_first_host_of_a_slurm_list(nodelist, host):
+    assert first_host(nodelist) == host
+
+
+def test_tasks_of_a_slurm_job_meet_at_its_first_host():
+    slurm = {"SLURM_STEP_NODELIST": "n[3-4]", "SLURM_JOB_ID": "40123"}
+    assert _rendezvous(slurm) == {"MASTER_ADDR": "n3", "MASTER_PORT": "20123"}  # 20000 + 40123 % 20000
+    chosen = {"MASTER_ADDR": "10.0.0.1", "MASTER_PORT": "4000"}
+    assert _rendezvous(slurm | chosen) == chosen
+    with pytest.raises(ConfigError, match="list of hosts"):
+        _rendezvous({})
+
+
+def test_one_rank_exchanges_with_itself():
+    array = np.ones(2)
+    assert gather("x") == ["x"]
+    assert broadcast("x") == "x"
+    assert (any_rank(True), any_rank(False)) == (True, False)
+    assert sum_arrays(array) is array
+    assert share("abca") == [0, 1, 2, 3]
+    agree(None)
+    with pytest.raises(KeyError):
+        agree(KeyError("x"))
+    done: list[int] = []
+    on_main(lambda: done.append(1))
+    assert done == [1]
+
+
+def test_two_ranks_play_what_one_plays(two):
+    alone = play()
+    assert [(t.group, t.copy) for t in alone] == [(g, c) for g in (7, 3, 5) for c in (0, 1)]
+    assert len({tuple(turn.action for turn in t.turns) for t in alone}) == 6
+    for results in two:
+        assert unpickled(results, "played") == alone
+    # The first rank has the first and third of three groups of two.
+    assert [results["exchange/counts"][-1].tolist() for results in two] == [[4, 4], [2, 2]]
+
+
+def test_what_one_rank_raises_all_raise(two):
+    for results in two:
+        assert unpickled(results, "error") == ("ConfigError", "x: expected 1, got 2")
+        assert unpickled(results, "strange") == ("ArlGymError", "rank 1: Unpicklable: far")
+        assert unpickled(results, "main") == "rank 0 acted"
