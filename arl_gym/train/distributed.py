@@ -4,7 +4,7 @@ torch.distributed only; DeepSpeed finds the group made here. Every function is c
 with a single rank each of them costs nothing.
 
     start()
-    trajectories = shared_rollout(vec, policy, episodes, env_id="ARL/Sokoban-v0", seed=0)  # equal on all ranks
+    trajectories = shared_rollout(vec, policy, episodes, env_id="ARL/Sokoban-v0", seed=0)
 """
 
 import os
@@ -223,7 +223,8 @@ def shared_rollout(
         vec: This rank's environments.
         policy: This rank's policy; all ranks have the same weights.
         episodes: What to play, equal on all ranks.
-        **kwargs: See `arl_gym.agents.rollout.rollout`; its `stats` and `progress` are about this rank's share.
+        **kwargs: See `arl_gym.agents.rollout.rollout`; its `stats` and `progress` are about this rank's
+            share.
 
     Returns:
         The trajectories in the order of `episodes`, whichever rank played them.

@@ -1,9 +1,9 @@
 """The DeepSpeed side: scores a batch, and takes optimiser steps on it.
 
-Every rank calls every method with the same batch; the engine deals the forward passes out and puts the results
-together again, so that all ranks return the same. The gradient of an optimiser step does not depend on how its
-rows are cut into micro-batches, nor on the number of ranks: denominators are counted over the whole step before
-the first backward pass.
+Every rank calls every method with the same batch; the engine deals the forward passes out and puts the
+results together again, so that all ranks return the same. The gradient of an optimiser step depends neither on
+how its rows are cut into micro-batches nor on the number of ranks: denominators are counted over the whole
+step before the first backward pass.
 """
 
 import copy
@@ -142,8 +142,8 @@ def deepspeed_config(cfg: OptimConfig, dtype: torch.dtype) -> dict[str, Any]:
 def learning_rate(cfg: OptimConfig, step: int, progress: float) -> float:
     """Return the rate of an optimiser step.
 
-    Over the run it goes in a straight line from `lr` to `lr * lr_final`; over the first `warmup_steps` optimiser
-    steps it is scaled down besides. How many optimiser steps the run will have need not be known.
+    Over the run it goes in a straight line from `lr` to `lr * lr_final`; over the first `warmup_steps`
+    optimiser steps it is scaled down besides. How many optimiser steps the run will have need not be known.
 
     Args:
         cfg: The dials.
@@ -305,8 +305,8 @@ class Engine:
             total_steps: Calls of `update` in the whole run, for the learning rate.
 
         Returns:
-            Metrics, each a mean over the optimiser steps of this call; and the log-probs (N, T) that each token
-            had in the forward pass of its own optimiser step, 0 outside the mask.
+            Metrics, each a mean over the optimiser steps of this call; and the log-probs (N, T) that each
+            token had in the forward pass of its own optimiser step, 0 outside the mask.
         """
         n_real = int((batch.row_trajectory >= 0).sum())
         per_step = self._optim.minibatch_rows

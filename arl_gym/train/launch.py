@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 
 from arl_gym.errors import ConfigError
@@ -112,8 +112,6 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
 
 def _kill(process: subprocess.Popen[bytes]) -> None:
     """End a rank and whatever it has started."""
-    try:
+    with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        pass
     process.wait()

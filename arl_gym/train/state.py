@@ -65,9 +65,10 @@ class OptimizerState:
 
     def begin(self) -> None:
         """Make moments of zero where AdamW has none yet: it would make them in its first step."""
-        names = ("single_partition_of_fp32_groups", "fp32_partitioned_groups_flat")
-        flat = next((getattr(self._optimizer, name) for name in names if hasattr(self._optimizer, name)), None)
-        for tensor in map(self._master, self.parameters.values()) if flat is None else flat:
+        whole = [self._master(parameter) for parameter in self.parameters.values()]
+        flat = getattr(self._optimizer, "single_partition_of_fp32_groups", None)  # stages 1 and 2
+        flat = flat or getattr(self._optimizer, "fp32_partitioned_groups_flat", None)  # stage 3
+        for tensor in flat or whole:
             if not self._adamw.state[tensor]:
                 zeros = {key: torch.zeros_like(tensor, requires_grad=False) for key in _MOMENTS}
                 self._adamw.state[tensor] = {"step": torch.tensor(0.0), **zeros}
@@ -164,6 +165,7 @@ def save_state(folder: Path, state: OptimizerState, counters: dict[str, int]) ->
     Raises:
         ArlGymError: If it cannot be written; on all ranks.
     """
+
     def begin() -> None:
         try:
             folder.mkdir(parents=True, exist_ok=True)

@@ -17,7 +17,8 @@ from arl_gym.train.distributed import (
     share,
     sum_arrays,
 )
-from tests.train.rank_jobs import play, run_ranks
+from tests.train.exchange_job import play
+from tests.train.ranks import run_ranks
 
 pytestmark = pytest.mark.timeout(300)  # two processes import torch
 
@@ -25,7 +26,7 @@ pytestmark = pytest.mark.timeout(300)  # two processes import torch
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
     """What the job `exchange`, which has assertions of its own, returns on each of two ranks."""
-    return run_ranks(["exchange"], tmp_path_factory.mktemp("two"))
+    return run_ranks("tests.train.exchange_job", ["exchange"], tmp_path_factory.mktemp("two"))
 
 
 def unpickled(results, name):

@@ -54,8 +54,11 @@ if {dies} and rank == 1:
 time.sleep(600)
 """
 LAUNCH = """
-import sys, signal
+import sys
+from types import SimpleNamespace
 sys.path.insert(0, {root!r})
+# Only asked for the number of GPUs; importing the real one takes seconds.
+sys.modules["torch"] = SimpleNamespace(cuda=SimpleNamespace(device_count=lambda: 0))
 from arl_gym.train import launch as module
 module._GRACE_S = 0.1
 module.sys.executable = {fake!r}
