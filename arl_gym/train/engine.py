@@ -1,8 +1,8 @@
 """The DeepSpeed side: scores a batch, and takes optimiser steps on it.
 
 Every rank calls every method with the same batch; the engine deals the forward passes out and puts the
-results together again, so that all ranks return the same. The gradient of an optimiser step depends neither on
-how its rows are cut into micro-batches nor on the number of ranks: denominators are counted over the whole
+results together again, so that all ranks return the same. The gradient of an optimiser step depends neither
+on how its rows are cut into micro-batches nor on the number of ranks: denominators are counted over the whole
 step before the first backward pass.
 """
 

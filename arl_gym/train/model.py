@@ -180,7 +180,7 @@ def add_lora(model: PreTrainedModel, cfg: ModelConfig) -> "PeftModel":
         raise ConfigError(f"model.lora_targets={cfg.lora_targets!r}: {err}") from err
     if model.get_output_embeddings() is not head:  # type: ignore[no-untyped-call]
         raise ConfigError(f"model.lora_targets={cfg.lora_targets!r} must leave the output layer out")
-    return adapted  # type: ignore[return-value]
+    return adapted
 
 
 def plain_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:

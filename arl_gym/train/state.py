@@ -45,7 +45,7 @@ class OptimizerState:
 
     Args:
         module: Whose trainable parameters are meant.
-        adamw: The optimiser that was given to DeepSpeed; at most one step behind its initialisation.
+        adamw: The optimiser that was given to DeepSpeed.
         optimizer: DeepSpeed's, around it (at stage 0 in fp32 it is `adamw` itself).
     """
 
@@ -55,7 +55,7 @@ class OptimizerState:
         halves = (getattr(optimizer, "fp16_groups", []), getattr(optimizer, "fp32_groups", []))
         pairs = [(p, m) for low, high in zip(*halves, strict=False) for p, m in zip(low, high, strict=True)]
         # Stage 0: fp32 copies of bf16 parameters, or else the parameters themselves.
-        self._masters = {id(p): m for p, m in pairs}
+        self._masters: dict[int, Tensor] = {id(p): m for p, m in pairs}
 
     def _master(self, parameter: nn.Parameter) -> Tensor:
         return self._masters.get(id(parameter), parameter)

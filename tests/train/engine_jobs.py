@@ -11,7 +11,7 @@ from arl_gym.train.config import AdvantageConfig, LossConfig, ModelConfig, Optim
 from arl_gym.train.distributed import rank
 from arl_gym.train.engine import Engine
 from arl_gym.train.model import tiny_model, tiny_tokenizer
-from tests.train.ranks import prefixed
+from tests.train.ranks import Arrays, prefixed
 from tests.train.trajectories import trajectory, turn
 
 # Without a threshold of 0 ZeRO-3 would keep all parameters of so small a model whole.
@@ -83,7 +83,7 @@ def update_of(cfg, **kwargs):
 
 
 def gradients(folder):
-    out = {}
+    out: Arrays = {}
     for stage in (0, 1, 2, 3):
         out |= prefixed(f"{stage}", update_of(optim(stage, micro_tokens=25)))
     out |= prefixed("whole", update_of(optim(2)))
@@ -107,7 +107,7 @@ def checkpoint(folder):
 
 def skips(folder):
     """The first rank's gradient is finite, the second's is not; then both are."""
-    out = {}
+    out: Arrays = {}
     part = pack(trajectories(), pad_id=0)
     for stage in (0, 2, 3):
         engine = make_engine(optim(stage), reference=False)
@@ -121,7 +121,7 @@ def skips(folder):
 
 def exports(folder):
     """Trains a step at stage 3, without and with LoRA, writes the model, and says how it talks."""
-    out = {}
+    out: Arrays = {}
     for name, model_cfg in (("plain", ModelConfig()), ("lora", LORA)):
         engine = make_engine(optim(3), model_cfg=model_cfg)
         engine.update(scored(engine), LOSS, total_steps=1)
