@@ -524,5 +524,9 @@ def _initialise(module: nn.Module, optimizer: torch.optim.Optimizer, config: dic
     deepspeed.ops.__compatible_ops__["deepspeed_shm_comm"] = False
     if config["zero_optimization"]["stage"] == 3:
         deepspeed.utils.set_z3_leaf_modules(module, [TokenHead])
-    engine, _, _, _ = deepspeed.initialize(model=module, optimizer=optimizer, config=config)
+    try:
+        engine, _, _, _ = deepspeed.initialize(model=module, optimizer=optimizer, config=config)
+    except ValueError as err:
+        reason = " ".join(str(err).split())
+        raise ConfigError(f"DeepSpeed refuses {config['zero_optimization']}: {reason}") from err
     return engine

@@ -30,7 +30,7 @@ from tests.train.ranks import Arrays
 def exchange(folder: Path) -> Arrays:
     """Everything that `distributed` does with two ranks; its tests read the names of the results."""
     mine = rank()
-    assert (mine, world_size(), is_main()) == (int(os.environ["RANK"]), 2, mine == 0)
+    assert (mine, world_size(), is_main()) == (int(os.environ["SLURM_PROCID"]), 2, mine == 0)
     start()
     start()  # twice is fine
     assert gather(("rank", mine)) == [("rank", 0), ("rank", 1)]

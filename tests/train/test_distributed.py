@@ -18,15 +18,15 @@ from arl_gym.train.distributed import (
     sum_arrays,
 )
 from tests.train.exchange_job import play
-from tests.train.ranks import run_ranks
+from tests.train.ranks import run_ranks, srun
 
 pytestmark = pytest.mark.timeout(300)  # two processes import torch
 
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    """What the job `exchange`, which has assertions of its own, returns on each of two ranks."""
-    return run_ranks("tests.train.exchange_job", ["exchange"], tmp_path_factory.mktemp("two"))
+    """What the job `exchange`, which has assertions of its own, returns on each task of a SLURM step."""
+    return run_ranks("tests.train.exchange_job", ["exchange"], tmp_path_factory.mktemp("two"), launcher=srun)
 
 
 def unpickled(results, name):

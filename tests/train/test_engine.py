@@ -144,12 +144,13 @@ def test_a_checkpoint_of_two_ranks_goes_on_at_stage_3(two):
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_checkpoint_keeps_every_digit_of_the_master_weights(tmp_path, dtype):
+@pytest.mark.parametrize("model_cfg", [ModelConfig(), LORA], ids=["all weights", "lora"])
+def test_a_checkpoint_keeps_every_digit_of_the_master_weights(tmp_path, dtype, model_cfg):
     loss = dataclasses.replace(LOSS, kl_coef=0.0)
-    a = make_engine(optim(2), reference=False, dtype=dtype)
+    a = make_engine(optim(2), reference=False, dtype=dtype, model_cfg=model_cfg)
     a.update(scored(a), loss, total_steps=2)
     a.save(tmp_path / "c")
-    b = make_engine(optim(1), reference=False, dtype=dtype)
+    b = make_engine(optim(1), reference=False, dtype=dtype, model_cfg=model_cfg)
     b.load(tmp_path / "c")
     assert np.array_equal(master_weights(a), master_weights(b))
     for engine in (a, b):
@@ -255,6 +256,8 @@ def test_random_streams_are_restored():
 def test_the_stage_is_set_in_one_place():
     with pytest.raises(ConfigError, match=r"optim\.zero_stage"):
         deepspeed_config(OptimConfig(zero={"stage": 1}), torch.float32)
+    with pytest.raises(ConfigError, match="no_such_key"):
+        make_engine(dataclasses.replace(OPTIM, zero={"no_such_key": 1}), reference=False)
     merged = deepspeed_config(OptimConfig(zero_stage=1, zero={"overlap_comm": True}), torch.float32)
     assert merged["zero_optimization"] == {"stage": 1, "overlap_comm": True}
 

@@ -46,9 +46,10 @@ def test_the_exit_code_of_a_command_comes_back(capfd):
 RANK = """
 import os, signal, subprocess, sys, time
 rank = int(os.environ["RANK"])
+say = lambda text: os.write(1, (text + "\\n").encode())  # in one piece; print may split a line
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-signal.signal({number}, lambda *_: (print("rank", rank, "got it", flush=True), sys.exit(7)))
-print("started", os.getpid(), child.pid, flush=True)
+signal.signal({number}, lambda *_: (say(f"rank {{rank}} got it"), sys.exit(7)))
+say(f"started {{os.getpid()}} {{child.pid}}")
 if {dies} and rank == 1:
     os.kill(os.getpid(), 9)
 time.sleep(600)

@@ -4,7 +4,15 @@ import pytest
 import torch
 
 from arl_gym.errors import ArlGymError, ConfigError
-from arl_gym.train.model import load_model, save_model, tiny_model, tiny_tokenizer
+from arl_gym.train.config import ModelConfig
+from arl_gym.train.model import (
+    add_lora,
+    load_model,
+    plain_weights,
+    save_model,
+    tiny_model,
+    tiny_tokenizer,
+)
 
 
 def test_tiny_weights_follow_the_seed_and_leave_the_global_stream_alone():
@@ -87,3 +95,42 @@ def test_a_missing_or_damaged_folder_is_one_clear_error(tmp_path):
     (tmp_path / "m" / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
     with pytest.raises(ConfigError, match="cannot load the model"):
         load_model(str(tmp_path / "m"), dtype="float32", seed=0)
+
+
+def test_an_adapter_begins_as_no_change_and_alike_everywhere():
+    tokenizer = tiny_tokenizer()
+    ids = torch.arange(10)[None]
+    plain, a, b = (tiny_model(tokenizer, seed=1) for _ in range(3))
+    for model in (a, b):
+        torch.manual_seed(id(model) % 1000)  # the caller's stream has no say
+        add_lora(model, ModelConfig(lora_rank=2, lora_targets="q_proj, v_proj"))
+    with torch.no_grad():
+        assert torch.equal(a(ids).logits, plain(ids).logits)
+    adapters = {name: p for name, p in a.named_parameters() if p.requires_grad}
+    # 3 layers, 2 modules, A and B.
+    assert len(adapters) == 12
+    assert all(torch.equal(p, dict(b.named_parameters())[name]) for name, p in adapters.items())
+
+
+def test_plain_weights_have_the_names_of_the_model_and_the_adapter_merged_in():
+    tokenizer = tiny_tokenizer()
+    model = tiny_model(tokenizer, seed=1)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    add_lora(model, ModelConfig(lora_rank=2, lora_alpha=6.0, lora_targets="q_proj"))
+    layer = model.model.layers[0].self_attn.q_proj
+    torch.nn.init.ones_(layer.lora_A["default"].weight)
+    torch.nn.init.constant_(layer.lora_B["default"].weight, 0.5)
+    after = dict(plain_weights(model))
+    assert after.keys() == before.keys()
+    changed = "model.layers.0.self_attn.q_proj.weight"
+    # alpha / rank = 3, times B A = 2 * 0.5 * 1 at each place.
+    assert torch.allclose(after[changed] - before[changed], torch.tensor(3.0))
+    assert all(torch.equal(after[name], before[name]) for name in before if name != changed)
+
+
+def test_the_attention_asked_for_is_used(tmp_path):
+    save_model(tmp_path / "m", *load_model("tiny", dtype="float32", seed=5))
+    model, _ = load_model(str(tmp_path / "m"), dtype="float32", seed=0, attn_implementation="eager")
+    assert model.config._attn_implementation == "eager"
+    with pytest.raises(ConfigError, match="cannot load the model"):
+        load_model(str(tmp_path / "m"), dtype="float32", seed=0, attn_implementation="no_such_thing")
