@@ -6,7 +6,6 @@ read at stage 0. Every rank calls every function; the first one writes.
 
 import json
 import os
-from collections.abc import Iterator
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,6 +20,7 @@ from arl_gym.errors import ArlGymError, DataError
 from arl_gym.train.distributed import agree, is_main, on_main
 
 _MOMENTS = ("exp_avg", "exp_avg_sq")
+_KEYS = ("weight", *_MOMENTS)
 _INDEX = "optimizer.json"
 _SHARD_BYTES = 2 << 30
 
@@ -204,41 +204,52 @@ def load_state(folder: Path, state: OptimizerState) -> dict[str, int]:
     """Set the state to what `save_state` wrote, and return the counters.
 
     Raises:
-        DataError: If a file is missing or damaged, or holds other parameters than the model has.
+        DataError: If a file is missing or damaged, or holds other parameters than the model has; on all
+            ranks, before anything is changed.
     """
-    path = folder / _INDEX
+    index: dict[str, Any] = {}
+    error = None
     try:
-        index = json.loads(path.read_text(encoding="utf-8"))
-        counters, where = dict(index["counters"]), dict(index["tensors"])
-        adam_step = int(counters.pop("adam_step"))
-    except (OSError, ValueError, KeyError, TypeError) as err:
-        raise DataError(f"cannot read the checkpoint {path}: {err}") from err
-    expected = {f"{name}:{key}" for name in state.parameters for key in ("weight", *_MOMENTS)}
-    if where.keys() != expected:
-        missing, surplus = sorted(expected - where.keys()), sorted(where.keys() - expected)
-        raise DataError(f"{path} is of another model: it lacks {missing[:3]} and has {surplus[:3]}")
+        index = _checked_index(folder, state)
+    except DataError as err:
+        error = err
+    agree(error)
     state.begin()
-    for name, tensors in _read(folder, where, state.parameters):
+    for name, parameter in state.parameters.items():
+        tensors = {}
+        for key in _KEYS:
+            full_name = f"{name}:{key}"
+            with safe_open(folder / index["tensors"][full_name], framework="pt") as shard:
+                tensors[key] = shard.get_tensor(full_name).to(parameter.device)
         state.write(name, tensors)
-    state.step = adam_step
+    counters = {key: int(value) for key, value in index["counters"].items()}
+    state.step = counters.pop("adam_step")
     return counters
 
 
-def _read(
-    folder: Path, where: dict[str, str], parameters: dict[str, nn.Parameter]
-) -> Iterator[tuple[str, dict[str, Tensor]]]:
-    """Yield the tensors of each parameter, on its device."""
-    for name, parameter in parameters.items():
-        shape = tuple(getattr(parameter, "ds_shape", parameter.shape))
-        tensors = {}
-        for key in ("weight", *_MOMENTS):
-            file = folder / where[f"{name}:{key}"]
-            try:
-                with safe_open(file, framework="pt") as shard:
-                    tensor = shard.get_tensor(f"{name}:{key}")
-            except (OSError, SafetensorError) as err:
-                raise DataError(f"cannot read the checkpoint {file}: {err}") from err
-            if tuple(tensor.shape) != shape:
-                raise DataError(f"{file}: {name} has shape {tuple(tensor.shape)}, the model's has {shape}")
-            tensors[key] = tensor.to(parameter.device)
-        yield name, tensors
+def _checked_index(folder: Path, state: OptimizerState) -> dict[str, Any]:
+    """Return the index, after a look at the names and shapes in all files."""
+    path = folder / _INDEX
+    try:
+        index: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        found, _ = index["tensors"].keys(), index["counters"]["adam_step"]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as err:
+        raise DataError(f"cannot read the checkpoint {path}: {err!r}") from err
+    shapes = {
+        f"{name}:{key}": list(getattr(parameter, "ds_shape", parameter.shape))  # ds: cut up by ZeRO-3
+        for name, parameter in state.parameters.items()
+        for key in _KEYS
+    }
+    if found != shapes.keys():
+        missing, surplus = sorted(shapes.keys() - found), sorted(found - shapes.keys())
+        raise DataError(f"{path} is of another model: it lacks {missing[:3]} and has {surplus[:3]}")
+    for name, shape in shapes.items():
+        file = folder / index["tensors"][name]
+        try:
+            with safe_open(file, framework="pt") as shard:
+                actual = shard.get_slice(name).get_shape()
+        except (OSError, SafetensorError) as err:
+            raise DataError(f"cannot read the checkpoint {file}: {err}") from err
+        if actual != shape:
+            raise DataError(f"{file}: {name} has shape {actual}, in the model {shape}")
+    return index

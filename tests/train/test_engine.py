@@ -10,8 +10,8 @@ from transformers import AutoModelForCausalLM
 from arl_gym.errors import ArlGymError, ConfigError, DataError
 from arl_gym.train.batch import pack, pad_rows
 from arl_gym.train.config import ModelConfig, OptimConfig
-from arl_gym.train.engine import GuardedAdamW, TokenLogProbs, deal, deepspeed_config, learning_rate
-from arl_gym.train.model import load_model
+from arl_gym.train.engine import Engine, GuardedAdamW, TokenLogProbs, deal, deepspeed_config, learning_rate
+from arl_gym.train.model import load_model, tiny_model, tiny_tokenizer
 from tests.train.engine_jobs import (
     LORA,
     LOSS,
@@ -169,6 +169,11 @@ def test_shards_are_bounded_and_damage_is_named(tmp_path, monkeypatch):
     other = make_engine(reference=False, model_cfg=LORA)
     with pytest.raises(DataError, match=r"optimizer\.json is of another model"):
         other.load(tmp_path / "c")
+    wider = Engine(
+        tiny_model(tiny_tokenizer(), seed=1, hidden=64, layers=2), OPTIM, temperature=1.0, reference=False
+    )
+    with pytest.raises(DataError, match=r"has shape \[\d+, 48\], in the model \[\d+, 64\]"):
+        wider.load(tmp_path / "c")
     shards[-1].write_bytes(b"short")
     with pytest.raises(DataError, match=shards[-1].name):
         engine.load(tmp_path / "c")
