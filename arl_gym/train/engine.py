@@ -223,7 +223,7 @@ class Engine:
         self._adamw.is_ready = True
         self._state = OptimizerState(model, self._adamw, self._engine.optimizer)
         self.n_updates = 0
-        """Optimiser steps so far, with those of `fit`."""
+        """Optimiser steps of `update` so far."""
         self.n_batches = 0
         """Calls of `update` so far."""
         self._skipped_before = 0
@@ -337,6 +337,7 @@ class Engine:
             return policy_loss(logp, entropy, loss_inputs(part, self._device()), cfg, denominator)
 
         stats = self.step((loss_of(_select(batch, piece)) for piece in mine), len(mine), lr=lr)
+        self.n_updates += 1
         for piece, logp in zip(mine, seen, strict=True):
             if len(piece):
                 logprobs[piece, : logp.shape[1]] = logp.cpu().numpy()
@@ -396,7 +397,6 @@ class Engine:
             group["lr"] = lr
         norm = self._grad_norm()
         self._engine.step()
-        self.n_updates += 1
         norm = self._engine.get_global_grad_norm() if norm is None else norm
         totals = distributed.sum_arrays(np.array([float(value) for value in sums.values()]))
         out = dict(zip(sums, totals.tolist(), strict=True))
@@ -455,10 +455,8 @@ class Engine:
         Raises:
             ArlGymError: If it cannot be written.
         """
-        weights: dict[str, Tensor] = {}
-        for name, tensor in plain_weights(self._model):
-            if distributed.is_main():
-                weights[name] = tensor.to("cpu", copy=self._optim.zero_stage == 3)
+        is_plain = self._adapter is None and self._optim.zero_stage < 3
+        weights = None if is_plain else self._plain_weights()
         adapter = self._adapter_weights()
 
         def save_adapter(partial: Path) -> None:
@@ -470,6 +468,14 @@ class Engine:
                 folder, self._model, tokenizer, replace=True, weights=weights, also=save_adapter
             )
         )
+
+    def _plain_weights(self) -> dict[str, Tensor]:
+        """Return whole parameters on the CPU, with the adapter merged in; only on the first rank."""
+        out = {}
+        for name, tensor in plain_weights(self._model):
+            if distributed.is_main():
+                out[name] = tensor.to("cpu", copy=True)
+        return out
 
     def _adapter_weights(self) -> dict[str, Tensor]:
         """Return the adapter's parameters, whole, under peft's names."""
