@@ -6,10 +6,11 @@ The list is the first ids of a split, so two evaluations of one env meet the sam
 task by task (`paired_difference`).
 """
 
+import functools
 import json
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any, Literal
 
 from arl_gym.agents.policies import ExpertPolicy, RandomPolicy, respond_in
 from arl_gym.agents.records import write_trajectories
+from arl_gym.agents.resume import resume_episodes
 from arl_gym.agents.rollout import Progress, RolloutStats, rollout
 from arl_gym.agents.tasks import split_kwargs
 from arl_gym.agents.tasks import task_ids as all_task_ids
@@ -40,6 +42,8 @@ class EvalResult:
     split: str
     content_hash: str
     """Digest over the content hashes of the tasks, in order."""
+    panel_hash: str
+    """Digest over the ids and content hashes of the tasks, in order: equal panels are equal tests."""
     n: int
     """Episodes, failed ones included."""
     n_env_errors: int
@@ -52,6 +56,11 @@ class EvalResult:
     """Mean over episodes of the env return, before penalties."""
     return_interval: Interval | None
     """Normal; None for a single episode."""
+    return_step_weighted: float
+    """Mean over turns of the return of the turn's episode, so that long episodes weigh more: what the paper's
+    released code reports as score. 0 if there are no turns."""
+    score_mean: float
+    """Mean over episodes of the env's graded score."""
     length_mean: float
     """Turns per episode."""
     format_valid_share: float
@@ -60,6 +69,8 @@ class EvalResult:
     """Episodes of each task; the rates above are means over all of them (avg@k)."""
     pass_at: dict[int, float]
     """Chance that at least one of k episodes of a task succeeds, mean over tasks, for k = 1, 2, 4, …"""
+    usage: dict[str, int]
+    """What playing took by the policy's own account, e.g. an endpoint's tokens; resumed episodes left out."""
     settings: dict[str, Any]
     """What the scores depend on beside the tasks: what the policy says of itself, and the env's grader."""
     success_by_type: dict[str, tuple[int, int]]
@@ -87,6 +98,8 @@ def evaluate(
     num_envs: int = 64,
     workers: int = 0,
     record: str | Path | None = None,
+    resume: str | Path | None = None,
+    play: Callable[..., list[Trajectory]] = rollout,
     progress: Progress | None = None,
     stats: RolloutStats | None = None,
     **chat_kwargs: Any,
@@ -104,12 +117,16 @@ def evaluate(
         num_envs: Episodes played at once.
         workers: Processes that hold the environments; 0 is this one.
         record: Folder that gets the episodes as `eval-<env>-<split>.jsonl.gz`.
+        resume: File that gets every episode as it ends, and whose episodes are not played again.
+        play: Plays the episodes: a function with the parameters of `rollout`, which it may share out over
+            processes.
         progress: Called whenever an episode ends.
         stats: Gets turns and seconds added.
         chat_kwargs: Keyword arguments of `make_chat_vec` and of the environment.
 
     Raises:
-        ConfigError: If there is nothing to play, or the policy's name is unknown.
+        ConfigError: If there is nothing to play, the policy's name is unknown, or the file to resume from was
+            made with other settings.
     """
     if isinstance(policy, str):
         policy = named_policy(policy, env, seed=seed, format=chat_kwargs.get("format", "default"))
@@ -132,25 +149,28 @@ def evaluate(
             **{key: value for key, value in chat_kwargs.items() if key != "split"},
             **_told(vec, "score_settings", {}),
         }
-        trajectories = rollout(
-            vec,
-            policy,
-            [
-                Episode(task_id=task_id, group=i, copy=copy)
-                for i, task_id in enumerate(task_ids)
-                for copy in range(samples)
-            ],
-            env_id=env,
-            seed=derive("eval", seed),  # own streams: training with the same seed draws others
-            progress=progress,
-            stats=stats,
-        )
+        panel = [
+            Episode(task_id=task_id, group=i, copy=copy)
+            for i, task_id in enumerate(task_ids)
+            for copy in range(samples)
+        ]
+        # Own streams: training with the same seed draws others.
+        more = {"env_id": env, "seed": derive("eval", seed), "progress": progress, "stats": stats}
+        play_some = functools.partial(play, vec, policy, **more)
+        if resume is None:
+            trajectories = play_some(panel)
+        else:
+            who = {"policy": type(policy).__name__, "seed": seed, "split": split}
+            trajectories = resume_episodes(
+                panel, play_some, file=Path(resume), env_id=env, settings={**settings, **who}
+            )
     finally:
         vec.close()
     if record is not None:
         name = f"eval-{env.rpartition('/')[2].replace(':', '-')}-{split}.jsonl.gz"
         write_trajectories(Path(record) / name, trajectories)
-    return summarise(trajectories, split=split, task_types=kinds, settings=settings)
+    usage = dict(getattr(policy, "usage", {}))
+    return summarise(trajectories, split=split, task_types=kinds, settings=settings, usage=usage)
 
 
 def named_policy(name: str, env: str, *, seed: int, format: str = "default") -> Policy:
@@ -177,6 +197,7 @@ def summarise(
     split: str,
     task_types: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
+    usage: Mapping[str, int] | None = None,
 ) -> EvalResult:
     """Return the statistics of some episodes of one env, at least one.
 
@@ -185,6 +206,7 @@ def summarise(
         split: Their split.
         task_types: Kinds of task that are to be named even if none was played.
         settings: See `EvalResult.settings`.
+        usage: See `EvalResult.usage`.
     """
     n = len(trajectories)
     tasks = list({(t.group, t.task_id): t for t in trajectories}.values())
@@ -199,6 +221,7 @@ def summarise(
         dataset=next((t.dataset for t in trajectories if t.dataset), ""),
         split=split,
         content_hash=digest("\n".join(t.content_hash for t in tasks)),
+        panel_hash=digest("\n".join(f"{t.task_id}\t{t.content_hash}" for t in tasks)),
         n=n,
         samples=samples,
         n_env_errors=len(errors),
@@ -210,7 +233,11 @@ def summarise(
         else _normal_interval(_by_task(successes, samples)),
         pass_at=_pass_at(successes, samples),
         settings=dict(settings or {}),
+        usage=dict(usage or {}),
         return_mean=statistics.fmean(returns),
+        return_step_weighted=sum(r * len(t.turns) for r, t in zip(returns, trajectories, strict=True))
+        / max(len(turns), 1),
+        score_mean=statistics.fmean(t.score for t in trajectories),
         return_interval=_normal_interval(_by_task(returns, samples)) if len(tasks) > 1 else None,
         length_mean=len(turns) / n,
         format_valid_share=sum(t.format_valid for t in turns) / max(len(turns), 1),

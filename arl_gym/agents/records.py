@@ -8,7 +8,7 @@ import gzip
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from arl_gym.agents.types import Trajectory, Turn
 from arl_gym.core import Message, Part
 from arl_gym.errors import DataError
 from arl_gym.wrappers import load_episodes
-from arl_gym.wrappers.record_episode import save_image
+from arl_gym.wrappers.record_episode import append_line, save_image
 
 _EPISODE_KEYS = ("env_id", "task_id", "dataset", "split", "content_hash", "success", "score", "stop")
 _MORE_KEYS = ("task_type", "group", "copy", "error")
@@ -43,6 +43,16 @@ def write_trajectories(path: str | Path, trajectories: Iterable[Trajectory]) -> 
         raise
 
 
+def append_trajectory(path: Path, trajectory: Trajectory, *, settings: Mapping[str, Any]) -> None:
+    """Add an episode to a `.jsonl` file in one piece, with what it was played with as `settings`.
+
+    Raises:
+        ArlGymError: If it cannot be written.
+    """
+    record = {**_record(trajectory, path.parent / "images"), "settings": settings}
+    append_line(path, json.dumps(record))
+
+
 def read_trajectories(path: str | Path) -> list[Trajectory]:
     """Read a `.jsonl.gz` or `.jsonl` file of this module or of `RecordEpisode`.
 
@@ -51,16 +61,23 @@ def read_trajectories(path: str | Path) -> list[Trajectory]:
     Raises:
         DataError: If the file cannot be read or holds anything but episodes; names the file and the place.
     """
+    return [trajectory for trajectory, _ in read_records(path)]
+
+
+def read_records(path: str | Path) -> Iterator[tuple[Trajectory, dict[str, Any]]]:
+    """Yield the episodes of a file as `read_trajectories` reads them, each with the settings beside it.
+
+    Raises:
+        DataError: As `read_trajectories`.
+    """
     path = Path(path)
-    out: list[Trajectory] = []
-    for episode in load_episodes(path):
+    for number, episode in enumerate(load_episodes(path)):
         try:
-            out.append(_trajectory(episode, path.parent / "images"))
+            yield _trajectory(episode, path.parent / "images"), dict(episode.get("settings", {}))
         except KeyError as err:
-            raise DataError(f"{path}, episode {len(out)}: a turn lacks {err}") from err
-        except (TypeError, AttributeError) as err:
-            raise DataError(f"{path}, episode {len(out)}: not of the schema: {err}") from err
-    return out
+            raise DataError(f"{path}, episode {number}: a turn lacks {err}") from err
+        except (TypeError, ValueError, AttributeError) as err:
+            raise DataError(f"{path}, episode {number}: not of the schema: {err}") from err
 
 
 def _record(trajectory: Trajectory, images: Path) -> dict[str, Any]:

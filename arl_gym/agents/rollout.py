@@ -46,6 +46,7 @@ def rollout(
     seed: int,
     step: int = 0,
     progress: Progress | None = None,
+    on_episode: Callable[[int, Trajectory], None] | None = None,
     stats: RolloutStats | None = None,
 ) -> list[Trajectory]:
     """Play every episode and return the trajectories in the order of `episodes`.
@@ -63,6 +64,7 @@ def rollout(
         seed: Seed of the run. With `step`, task, copy and turn it makes the sampling streams.
         step: Training step.
         progress: Called whenever an episode ends.
+        on_episode: Called with an episode's index in `episodes` and its trajectory, as soon as it ends.
         stats: Gets turns and seconds added.
 
     Raises:
@@ -85,6 +87,8 @@ def rollout(
     def finish(player: _Player, stop: Stop) -> None:
         done[player.key] = player.trajectory(env_id, stop)
         stats.n_turns += len(player.turns)
+        if on_episode is not None:
+            on_episode(player.key, done[player.key])
         if progress is not None:
             progress(len(done), len(episodes))
         start(player.slot)

@@ -13,6 +13,7 @@ from arl_gym.agents.evaluate import (
 )
 from arl_gym.agents.policies import ScriptedPolicy
 from arl_gym.agents.records import read_trajectories
+from arl_gym.agents.rollout import rollout
 from arl_gym.agents.types import Trajectory, Turn
 from arl_gym.errors import ConfigError, UnknownNameError
 from tests.agents.counting import ID, say
@@ -91,6 +92,43 @@ def test_the_mean_is_over_episodes_not_over_turns():
     assert (result.return_mean, result.length_mean, result.format_valid_share) == (5.0, 2.5, 0.2)
     # half width: 1.959964 * sd / sqrt(n), sd = 10 / sqrt(2)
     assert result.return_interval == pytest.approx((5 - 9.79982, 5 + 9.79982))
+
+
+def test_the_step_weighted_return_counts_an_episode_once_a_turn():
+    played = [trajectory("a", [0.0, 0.0, 0.0, 4.0], False), trajectory("b", [10.0], True)]
+    result = summarise(played, split="test")
+    # Four turns of an episode that returned 4, one of an episode that returned 10: 26 / 5.
+    assert (result.return_step_weighted, result.return_mean, result.score_mean) == (5.2, 7.0, 0.5)
+    assert summarise([trajectory("a", [], False)], split="test").return_step_weighted == 0.0
+
+
+def test_panels_are_equal_only_with_the_same_tasks_of_the_same_content():
+    def panel(*tasks):
+        played = [
+            dataclasses.replace(trajectory(task, [1.0], True), content_hash=content)
+            for task, content in tasks
+        ]
+        return summarise(played, split="test").panel_hash
+
+    two = panel(("a", "x"), ("b", "y"))
+    assert two == panel(("a", "x"), ("b", "y"))
+    assert len({two, panel(("b", "y"), ("a", "x")), panel(("a", "x")), panel(("a", "y"), ("b", "y"))}) == 4
+    assert two != panel(("c", "x"), ("b", "y"))
+
+
+def test_several_samples_are_one_panel():
+    assert evaluate(UP, ID, episodes=3, samples=2).panel_hash == evaluate(UP, ID, episodes=3).panel_hash
+
+
+def test_episodes_may_be_played_by_another_function():
+    seen = []
+
+    def play(vec, policy, episodes, **more):
+        seen.append([e.task_id for e in episodes])
+        return rollout(vec, policy, episodes, **more)
+
+    assert evaluate(UP, ID, episodes=2, play=play) == evaluate(UP, ID, episodes=2)
+    assert seen == [["test/0", "test/1"]]
 
 
 def test_success_is_told_by_kind_of_task_also_for_kinds_not_played():
