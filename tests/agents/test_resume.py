@@ -86,7 +86,7 @@ def test_episodes_of_other_environments_in_the_file_are_left_alone(tmp_path):
 def test_an_episode_that_the_environment_broke_is_played_again(tmp_path):
     file = tmp_path / "e.jsonl"
     evaluate(ScriptedPolicy(lambda _: say("crash")), ID, episodes=1, resume=file)
-    assert file.read_text() == "" if file.exists() else True
+    assert not file.exists()
     assert evaluate(UP, ID, episodes=1, resume=file).successes == (True,)
 
 

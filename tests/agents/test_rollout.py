@@ -254,3 +254,18 @@ def test_progress_and_stats_count_episodes_and_turns():
 def test_no_episodes_are_no_trajectories():
     out: list[Trajectory] = play(Mute(), [])
     assert out == []
+
+
+def test_every_episode_is_told_as_it_ends():
+    told = []
+    with closing(make_chat_vec(ID, 2)) as vec:
+        episodes = [Episode(task_id=f"train/{i}", group=i) for i in (2, 0)]  # three turns, one turn
+        played = rollout(
+            vec,
+            ScriptedPolicy(lambda _: say("up")),
+            episodes,
+            env_id=ID,
+            seed=0,
+            on_episode=lambda i, t: told.append((i, t)),
+        )
+    assert told == [(1, played[1]), (0, played[0])]
