@@ -6,7 +6,7 @@ a dialogue grows by a *bridge*, the ids between a completion and the next genera
 """
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -16,6 +16,9 @@ from arl_gym.core import Message
 from arl_gym.errors import ConfigError
 
 _PROBE: list[Message] = [{"role": "user", "content": "."}]
+# Part of the response even where a tokenizer counts them among its special tokens.
+_TAGS = frozenset({"<think>", "</think>", "<action>", "</action>"})
+_OWN_ARGUMENTS = frozenset({"conversation", "tokenize", "add_generation_prompt", "enable_thinking"})
 
 
 class ChatCodec:
@@ -24,12 +27,20 @@ class ChatCodec:
     Args:
         tokenizer: A fast tokenizer with a chat template and an end token.
         enable_thinking: Passed to templates that have the switch.
+        chat_template_kwargs: Further arguments of the template.
 
     Raises:
-        ConfigError: If the tokenizer has no chat template or no end token, or is a slow one.
+        ConfigError: If the tokenizer has no chat template or no end token, or is a slow one, or the template
+            does not know one of the arguments.
     """
 
-    def __init__(self, tokenizer: PreTrainedTokenizerBase, *, enable_thinking: bool = True):
+    def __init__(
+        self,
+        tokenizer: PreTrainedTokenizerBase,
+        *,
+        enable_thinking: bool = True,
+        chat_template_kwargs: Mapping[str, Any] | None = None,
+    ):
         name = tokenizer.name_or_path or type(tokenizer).__name__
         if not tokenizer.chat_template:
             raise ConfigError(
@@ -41,7 +52,14 @@ class ChatCodec:
             raise ConfigError(f"the tokenizer {name} is a slow one: expected a tokenizer.json")
         self.tokenizer = tokenizer
         self.enable_thinking = enable_thinking
-        self.eos_ids: frozenset[int] = frozenset({int(tokenizer.eos_token_id)})
+        self.chat_template_kwargs = dict(chat_template_kwargs or {})
+        for key in self.chat_template_kwargs:
+            if key in _OWN_ARGUMENTS or key not in str(tokenizer.chat_template):
+                raise ConfigError(f"the chat template of {name} has no argument {key!r} of its own to set")
+        self.end_id = self._end_of_turn()
+        """The token that ends a response."""
+        self.eos_ids: frozenset[int] = frozenset({self.end_id, int(tokenizer.eos_token_id)})
+        """All tokens that end one."""
 
     @property
     def pad_id(self) -> int:
@@ -58,6 +76,22 @@ class ChatCodec:
     @cached_property
     def _special(self) -> tuple[str, ...]:
         return tuple(t.content for t in self.tokenizer.added_tokens_decoder.values() if t.special)
+
+    @cached_property
+    def _hidden(self) -> frozenset[int]:
+        """Special tokens that are no part of a response's text."""
+        tokens = self.tokenizer.added_tokens_decoder.items()
+        return frozenset(i for i, t in tokens if t.special and t.content not in _TAGS)
+
+    def _end_of_turn(self) -> int:
+        """Return the special token that the template writes after an answer; else the tokenizer's end token.
+
+        They differ in base models, whose own end token no chat template writes.
+        """
+        mark = _mark("A", _PROBE)
+        tail = self._render([*_PROBE, {"role": "assistant", "content": mark}], False).split(mark, 1)[1]
+        ids = self._tokenise(tail, special=True)
+        return ids[0] if ids and ids[0] in self._hidden else int(self.tokenizer.eos_token_id)
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
         """Return the ids of a whole prompt, generation prompt included."""
@@ -88,11 +122,15 @@ class ChatCodec:
             raise ConfigError(
                 f"a demonstration must begin with the template's {self.prefill!r}, got {text[:40]!r}"
             )
-        return [*self._tokenise(text[len(self.prefill) :], special=False), int(self.tokenizer.eos_token_id)]
+        return [*self._tokenise(text[len(self.prefill) :], special=False), self.end_id]
 
     def decode(self, completion_ids: Sequence[int]) -> str:
-        """Return the whole response: the prefill and the text of the sampled ids, special tokens left out."""
-        return self.prefill + str(self.tokenizer.decode(list(completion_ids), skip_special_tokens=True))
+        """Return the whole response: the prefill and the text of the sampled ids, special tokens left out.
+
+        Tags of thoughts and actions stay, also where the tokenizer calls them special.
+        """
+        shown = [i for i in completion_ids if i not in self._hidden]
+        return self.prefill + str(self.tokenizer.decode(shown, skip_special_tokens=False))
 
     def count_tokens(self, completion_ids: Sequence[int], n_chars: int) -> int:
         """Return how many of the ids make up the first characters of the whole response."""
@@ -105,6 +143,7 @@ class ChatCodec:
             tokenize=False,
             add_generation_prompt=generation_prompt,
             enable_thinking=self.enable_thinking,
+            **self.chat_template_kwargs,
         )
         return str(text)
 

@@ -4,6 +4,7 @@ from arl_gym.core import Message
 from arl_gym.errors import ConfigError
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.model import tiny_tokenizer
+from arl_gym.wrappers import parse_response
 
 
 @pytest.fixture
@@ -92,6 +93,60 @@ def test_a_prefilled_think_tag_belongs_to_the_response():
     assert codec.decode(ids) == "<think>\n</think><action>up</action>"
     with pytest.raises(ConfigError, match="must begin with"):
         codec.encode_response("<action>up</action>")
+
+
+def with_template_end(text: str):
+    tokenizer = tiny_tokenizer()
+    tokenizer.chat_template += text
+    return tokenizer
+
+
+def test_arguments_of_the_template_reach_it():
+    tokenizer = with_template_end("{% if effort is defined %}{{ effort }}{% endif %}")
+    plain, hard = ChatCodec(tokenizer), ChatCodec(tokenizer, chat_template_kwargs={"effort": "#P"})
+    assert tokens(plain, hard.encode_prompt(user("x")))[-2:] == ["#", "P"]
+    assert hard.encode_prompt(user("x"))[:-2] == plain.encode_prompt(user("x"))
+
+
+@pytest.mark.parametrize("key", ["efort", "enable_thinking", "add_generation_prompt"])
+def test_an_argument_that_the_template_does_not_know_is_refused(key):
+    tokenizer = with_template_end("{% if effort is defined %}{{ effort }}{% endif %}")
+    with pytest.raises(ConfigError, match=f"no argument '{key}'"):
+        ChatCodec(tokenizer, chat_template_kwargs={key: True})
+
+
+@pytest.mark.parametrize(("thinking", "prefill"), [(True, "<think>\n"), (False, "<think>\n\n</think>\n\n")])
+def test_the_switch_of_thinking_templates_decides_what_is_prefilled(thinking, prefill):
+    tokenizer = with_template_end(
+        "{% if add_generation_prompt %}{{ '<think>\n' }}"
+        "{% if not enable_thinking %}{{ '\n</think>\n\n' }}{% endif %}{% endif %}"
+    )
+    codec = ChatCodec(tokenizer, enable_thinking=thinking)
+    assert codec.prefill == prefill
+    response = prefill + ("" if not thinking else "a</think>") + "<action>up</action>"
+    assert parse_response(codec.decode(codec.encode_response(response)), "strict") == ("up", True)
+
+
+def test_tags_that_the_tokenizer_calls_special_are_shown_and_other_special_tokens_are_not():
+    tokenizer = tiny_tokenizer()
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<think>", "</think>"]})
+    codec = ChatCodec(tokenizer)
+    ids = tokenizer("<think>a</think><action>up</action><|im_end|>", add_special_tokens=False)["input_ids"]
+    assert codec.decode(ids) == "<think>a</think><action>up</action>"
+    assert len(codec.decode(ids[: codec.count_tokens(ids, 8)])) == 8
+
+
+def test_a_response_ends_as_the_template_ends_an_answer_also_where_the_tokenizer_has_another_end():
+    tokenizer = tiny_tokenizer()
+    template_end = tokenizer.eos_token_id
+    tokenizer.eos_token = "<|endoftext|>"
+    codec = ChatCodec(tokenizer)
+    assert codec.end_id == template_end != tokenizer.eos_token_id
+    assert codec.eos_ids == {template_end, tokenizer.eos_token_id}
+    answer = codec.encode_response("up")
+    assert answer[-1] == template_end
+    # One end token between the answer and what comes after it.
+    assert tokens(codec, answer + codec.encode_bridge(answer, user("#"))).count("<|im_end|>") == 2
 
 
 def test_a_tokenizer_without_template_is_refused():

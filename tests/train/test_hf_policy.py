@@ -4,9 +4,10 @@ import pytest
 import torch
 
 from arl_gym.agents.types import Request
+from arl_gym.errors import ConfigError
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.model import load_model
-from arl_gym.train.policies.hf import HFPolicy
+from arl_gym.train.policies.hf import HFPolicy, truncated
 
 
 @pytest.fixture(scope="module")
@@ -132,3 +133,64 @@ def test_dialogue_prompts_extend_the_context_exactly(model_and_codec):
 
 def test_nothing_queued_gives_no_reply(model_and_codec):
     assert policy(model_and_codec).poll() == []
+
+
+@pytest.mark.parametrize(
+    ("top_p", "top_k", "left"),
+    [
+        (1.0, 0, [0.1, 0.4, 0.2, 0.3]),
+        (1.0, -1, [0.1, 0.4, 0.2, 0.3]),
+        (1.0, 2, [0.0, 0.4, 0.0, 0.3]),
+        (1.0, 9, [0.1, 0.4, 0.2, 0.3]),
+        (0.65, 0, [0.0, 0.4, 0.0, 0.3]),  # 0.4 is too little, 0.4 + 0.3 is enough
+        (0.75, 0, [0.0, 0.4, 0.2, 0.3]),
+        (0.01, 0, [0.0, 0.4, 0.0, 0.0]),  # the likeliest always stays
+        # Of the three likeliest, which hold 0.9: 0.6 of 0.9 is 0.54, and 0.4 + 0.3 is enough.
+        (0.6, 3, [0.0, 0.4, 0.0, 0.3]),
+        # Of the two likeliest, which hold 0.7: half is 0.35, and 0.4 alone is enough.
+        (0.5, 2, [0.0, 0.4, 0.0, 0.0]),
+    ],
+)
+def test_the_tail_of_a_distribution_is_cut(top_p, top_k, left):
+    probs = torch.tensor([[0.1, 0.4, 0.2, 0.3]], dtype=torch.float64)
+    assert truncated(probs, top_p=top_p, top_k=top_k).tolist() == [left]
+
+
+def test_rows_are_cut_each_by_itself():
+    probs = torch.tensor([[0.6, 0.4], [0.2, 0.8]], dtype=torch.float64)
+    assert truncated(probs, top_p=0.7, top_k=0).tolist() == [[0.6, 0.4], [0.0, 0.8]]
+
+
+def test_a_policy_draws_only_from_what_is_left_and_tells_the_whole_distributions_log_probs(model_and_codec):
+    model, codec = model_and_codec
+    same = [
+        Request(key=i, messages=[{"role": "user", "content": "#"}], info={}, context_ids=None, stream=i)
+        for i in range(100)
+    ]
+    replies = answers(policy(model_and_codec, max_tokens=1, top_k=2), same)
+    with torch.no_grad():
+        logits = model(torch.tensor([codec.encode_prompt(same[0].messages)])).logits[0, -1]
+    likeliest = logits.topk(2).indices.tolist()
+    assert {r.completion_ids[0] for r in replies} == set(likeliest)
+    logp = torch.log_softmax(logits, -1)
+    for reply in replies:
+        assert reply.logprobs == pytest.approx([float(logp[reply.completion_ids[0]])], abs=1e-5)
+    alone = answers(policy(model_and_codec, max_tokens=1, top_p=1e-9), same)
+    assert {r.completion_ids[0] for r in alone} == {likeliest[0]}
+
+
+@pytest.mark.parametrize("dial", [{"top_p": 0.0}, {"top_p": 1.1}, {"top_k": -2}])
+def test_sampling_dials_out_of_range_are_refused(model_and_codec, dial):
+    with pytest.raises(ConfigError, match="top_p in"):
+        policy(model_and_codec, **dial)
+
+
+def test_the_settings_say_what_answers_depend_on(model_and_codec):
+    assert policy(model_and_codec, top_k=5).settings == {
+        "temperature": 1.0,
+        "top_p": 1.0,
+        "top_k": 5,
+        "max_tokens": 8,
+        "max_context": 64,
+        "enable_thinking": True,
+    }

@@ -4,7 +4,7 @@ Only live episodes are generated for, and a row leaves the batch when its respon
 from its own stream, so a response does not depend on who shares its batch (up to float rounding).
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -40,8 +40,16 @@ class HFPolicy:
         codec: The tokenizer side.
         max_tokens: Most tokens of one response.
         temperature: 0 is greedy; the log-probs are then those at temperature 1.
+        top_p: Smallest share of the probability that tokens are drawn from, the likeliest first; after `top_k`.
+        top_k: Number of likeliest tokens that are drawn from; 0 or -1 is all of them.
         batch_size: Most rows decoded together.
         max_context: Most tokens of prompt and response together.
+
+    The log-probs are those of the whole distribution at the temperature, whatever `top_p` and `top_k` leave of
+    it: leave both off where a trainer compares them with its own.
+
+    Raises:
+        ConfigError: If a value is out of range.
     """
 
     def __init__(
@@ -53,22 +61,28 @@ class HFPolicy:
         temperature: float,
         batch_size: int,
         max_context: int,
+        top_p: float = 1.0,
+        top_k: int = 0,
     ):
         if temperature < 0 or max_tokens < 1 or batch_size < 1:
             raise ConfigError(
                 "a policy needs temperature >= 0, max_tokens >= 1 and batch_size >= 1, "
                 f"got {temperature}, {max_tokens}, {batch_size}"
             )
+        if not 0 < top_p <= 1 or top_k < -1:
+            raise ConfigError(f"a policy needs top_p in (0, 1] and top_k >= -1, got {top_p}, {top_k}")
         self.model, self.codec = model, codec
         self.max_tokens, self.temperature = max_tokens, temperature
+        self.top_p, self.top_k = top_p, top_k
         self.batch_size, self.max_context = batch_size, max_context
         self._queue: list[Request] = []
 
     @property
     def settings(self) -> dict[str, Any]:
         """What the answers depend on beside the model."""
-        names = ("temperature", "max_tokens", "max_context")
-        return {name: getattr(self, name) for name in names}
+        names = ("temperature", "top_p", "top_k", "max_tokens", "max_context")
+        thinking = {"enable_thinking": self.codec.enable_thinking, **self.codec.chat_template_kwargs}
+        return {name: getattr(self, name) for name in names} | thinking
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests for the next `poll`."""
@@ -165,7 +179,7 @@ class HFPolicy:
             tokens = logp.argmax(-1)
         else:
             # Inverse transform on a 64-bit grid: one uniform number a token, from the request's own stream.
-            cdf = logp.double().exp().cumsum(-1)
+            cdf = truncated(logp.double().exp(), top_p=self.top_p, top_k=self.top_k).cumsum(-1)
             draws = torch.tensor([[r.rng.uniform()] for r in rows], dtype=torch.float64, device=logits.device)
             tokens = torch.searchsorted(cdf, draws * cdf[:, -1:], right=True).squeeze(1)
             tokens = tokens.clamp(max=logits.shape[-1] - 1)
@@ -176,25 +190,50 @@ class HFPolicy:
         return tokens
 
 
+def truncated(probs: torch.Tensor, *, top_p: float, top_k: int) -> torch.Tensor:
+    """Return probabilities (N, V) with zeros for tokens that are not to be drawn; the rest is not rescaled.
+
+    The `top_k` likeliest tokens stay, and of these the fewest that hold `top_p` of their probability.
+
+    References:
+        Nucleus sampling: Holtzman et al., arXiv:1904.09751.
+    """
+    if top_p == 1 and top_k <= 0:
+        return probs
+    ordered, order = probs.sort(dim=-1, descending=True, stable=True)
+    if top_k > 0:
+        ordered[:, top_k:] = 0
+    before = ordered.cumsum(-1) - ordered  # of every token, the probability of those likelier
+    if top_p < 1:
+        ordered = ordered * (before < top_p * ordered.sum(-1, keepdim=True))
+    return torch.zeros_like(probs).scatter(-1, order, ordered)
+
+
 def load_policy(
     path: str | Path,
     *,
     temperature: float,
     max_tokens: int,
+    top_p: float = 1.0,
+    top_k: int = 0,
     batch_size: int = 64,
     max_context: int = 2048,
     enable_thinking: bool = True,
+    chat_template_kwargs: Mapping[str, Any] | None = None,
     dtype: Literal["float32", "bfloat16"] | None = None,
 ) -> HFPolicy:
     """Return a policy from a Hugging Face folder.
 
     Args:
         path: As in `load_model`.
-        temperature: As in `HFPolicy`, like the next three.
+        temperature: As in `HFPolicy`, like the next five.
         max_tokens: See there.
+        top_p: See there.
+        top_k: See there.
         batch_size: See there.
         max_context: See there.
         enable_thinking: As in `ChatCodec`.
+        chat_template_kwargs: As in `ChatCodec`.
         dtype: Type of the parameters; None is bfloat16 on a GPU and float32 on the CPU.
 
     Raises:
@@ -204,12 +243,16 @@ def load_policy(
     model, tokenizer = load_model(str(path), dtype=dtype or ("bfloat16" if has_gpu else "float32"), seed=0)
     if has_gpu:
         model.to("cuda")  # type: ignore[arg-type]
-    codec = ChatCodec(tokenizer, enable_thinking=enable_thinking)
+    codec = ChatCodec(
+        tokenizer, enable_thinking=enable_thinking, chat_template_kwargs=chat_template_kwargs
+    )
     return HFPolicy(
         model,
         codec,
         max_tokens=max_tokens,
         temperature=temperature,
+        top_p=top_p,
+        top_k=top_k,
         batch_size=batch_size,
         max_context=max_context,
     )
