@@ -40,6 +40,13 @@ def format_response(format: str, thought: str, action: str) -> str:
     return _LAYOUTS[format].format(thought=thought, action=action)
 
 
+def resolve_format(format: str, env_id: str) -> str:
+    """Return a response format by name, "default" being the env's own, and strict for unknown ids."""
+    if format != "default":
+        return format
+    return ENVS[env_id].format if env_id in ENVS else "strict"
+
+
 def respond_in(format: str, env_id: str) -> Respond:
     """Return what says thought and action in a format; "default" is the env's own, strict for unknown ids.
 
@@ -47,8 +54,7 @@ def respond_in(format: str, env_id: str) -> Respond:
         UnknownNameError: If the format is unknown.
     """
     entry = ENVS.get(env_id)
-    if format == "default":
-        format = entry.format if entry is not None else "strict"
+    format = resolve_format(format, env_id)
     if format == "none" and entry is not None and entry.prose:
         return _thought_first
     format_response(format, "", "")

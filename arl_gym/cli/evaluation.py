@@ -1,14 +1,12 @@
 """`arl-gym eval`: measure a policy on a fixed list of tasks."""
 
 import argparse
-import importlib
 from pathlib import Path
-from typing import Any
 
-from arl_gym.agents.evaluate import EvalResult, evaluate, named_policy, wilson_interval
+from arl_gym.agents.evaluate import EvalResult, evaluate, wilson_interval
 from arl_gym.agents.rollout import RolloutStats
-from arl_gym.agents.types import Policy
 from arl_gym.cli.options import add_env_options, env_kwargs, parser, positive_int, progress_bar
+from arl_gym.cli.players import add_player_options, check_player, player
 from arl_gym.wrappers.format_penalty import FORMATS
 
 
@@ -19,8 +17,10 @@ def run(args: list[str]) -> int:
     kwargs.pop("split", None)  # has its own parameter
     chat = {key: getattr(options, key) for key in ("window", "format", "prompt", "step_timeout_s")}
     stats = RolloutStats()
-    policy = _policy(options)
-    with progress_bar(f"evaluating on {options.id}") as progress:
+    with (
+        player(options, options.id, seed=options.seed, format=options.format) as policy,
+        progress_bar(f"evaluating on {options.id}") as progress,
+    ):
         result = evaluate(
             policy,
             options.id,
@@ -31,6 +31,7 @@ def run(args: list[str]) -> int:
             num_envs=options.num_envs,
             workers=options.workers,
             record=options.record,
+            resume=options.resume,
             progress=progress,
             stats=stats,
             **chat,
@@ -47,14 +48,8 @@ def _options(args: list[str]) -> argparse.Namespace:
         "eval", "Play one episode on each of a split's first tasks and print what came out, with 95% CIs."
     )
     add_env_options(p, split="test")
-    p.add_argument(
-        "--policy", "--backend", choices=["random", "expert", "hf"], help="who plays; hf needs --model"
-    )
-    p.add_argument("--model", metavar="ID_OR_DIR", help="transformers model to evaluate")
-    p.add_argument("--temperature", type=float, default=0.0, help="sampling temperature; 0 is greedy")
-    p.add_argument("--max-tokens", type=positive_int, default=512, help="most tokens of one response")
-    p.add_argument("--max-context", "--max-model-len", type=positive_int, default=2048, help="both together")
-    p.add_argument("--batch-size", type=positive_int, default=64, help="most responses generated together")
+    p.add_argument("--model", metavar="ID_OR_DIR", help="model to evaluate, or the server's name of it")
+    add_player_options(p)
     p.add_argument("--episodes", type=positive_int, default=256, help="tasks, the first ones of the split")
     p.add_argument("--samples", type=positive_int, default=1, help="episodes of each task, for pass@k")
     p.add_argument("--seed", type=int, default=0, help="seed of the sampling; tasks do not depend on it")
@@ -68,14 +63,11 @@ def _options(args: list[str]) -> argparse.Namespace:
     p.add_argument("--prompt", default="default", help="prompt layout of the environment")
     p.add_argument("--json", type=Path, metavar="FILE", help="write the result with its per-episode values")
     p.add_argument("--record", type=Path, metavar="DIR", help="write the episodes, for arl-gym replay")
+    p.add_argument(
+        "--resume", type=Path, metavar="FILE.jsonl", help="keep episodes here as they end, and go on from there"
+    )
     options = p.parse_args(args)
-    if options.policy is None and options.model in ("random", "expert"):
-        p.error(f"--model takes a model: say --policy {options.model}")
-    options.policy = options.policy or ("hf" if options.model else None)
-    if options.policy is None:
-        p.error("say who plays: --policy random, --policy expert or --model DIR")
-    if (options.policy == "hf") != (options.model is not None):
-        p.error(f"--model goes with --policy hf, got --policy {options.policy} --model {options.model}")
+    check_player(p, options)
     return options
 
 
@@ -85,21 +77,6 @@ def _window(text: str) -> int | str | None:
     if text != "default" and not text.isdecimal():
         raise argparse.ArgumentTypeError(f"expected a number of turns, 'dialogue' or 'default', got {text!r}")
     return text if text == "default" else int(text)
-
-
-def _policy(options: argparse.Namespace) -> Policy:
-    if options.policy != "hf":
-        return named_policy(options.policy, options.id, seed=options.seed, format=options.format)
-    # Loaded by name: the playing half installs and starts without the trainer's dependencies.
-    load_policy: Any = importlib.import_module("arl_gym.train.policies.hf").load_policy
-    policy: Policy = load_policy(
-        options.model,
-        temperature=options.temperature,
-        max_tokens=options.max_tokens,
-        batch_size=options.batch_size,
-        max_context=options.max_context,
-    )
-    return policy
 
 
 def _print(result: EvalResult, who: str, stats: RolloutStats) -> None:
@@ -120,6 +97,8 @@ def _print(result: EvalResult, who: str, stats: RolloutStats) -> None:
     table.add_row(
         "return", f"{result.return_mean:.3f}", f"{around[0]:.3f} … {around[1]:.3f}" if around else ""
     )
+    table.add_row("score", f"{result.score_mean:.3f}", "")
+    table.add_row("return, by step", f"{result.return_step_weighted:.3f}", "")
     table.add_row("turns", f"{result.length_mean:.2f}", "")
     table.add_row("valid format", share(result.format_valid_share), "")
     table.add_row("episodes", str(result.n), "")
@@ -128,5 +107,7 @@ def _print(result: EvalResult, who: str, stats: RolloutStats) -> None:
         table.add_row(f"success, {kind}", f"{k} of {n}", f"{share(low)} … {share(high)}")
     table.add_row("environment errors", str(result.n_env_errors), result.first_error[:60])
     table.add_row("environment time", f"{stats.env_us_per_turn:.0f} µs a turn", "")
-    table.caption = f"{result.dataset} data, split {result.split}, content {result.content_hash}"
+    for what, n in result.usage.items():
+        table.add_row(what.replace("_", " "), f"{n:,}", "")
+    table.caption = f"{result.dataset} data, split {result.split}, panel {result.panel_hash}"
     Console().print(table, highlight=False, markup=False)

@@ -1,25 +1,29 @@
-"""Behaviour cloning: the env's expert plays, the model learns to answer as it did.
+"""Behaviour cloning: the env's expert plays, or episodes were recorded; the model learns to answer as they do.
 
-One training row per turn, with the same prompts as in reinforcement learning; only the expert's response
-carries loss. The best model by validation loss is what stays.
+One training row per turn, with the same prompts as in reinforcement learning, or per append-only dialogue; only
+the responses carry loss. The best model by validation loss is what stays.
 """
 
 import dataclasses
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import torch
 
-from arl_gym.agents.policies import ExpertPolicy, respond_in
+from arl_gym.agents.policies import ExpertPolicy
+from arl_gym.agents.records import read_trajectories
 from arl_gym.agents.rollout import rollout
 from arl_gym.agents.tasks import task_ids
 from arl_gym.agents.types import Episode, Trajectory, Turn
-from arl_gym.errors import ConfigError
-from arl_gym.rng import Rng
+from arl_gym.errors import ConfigError, DataError
+from arl_gym.rng import Rng, digest
 from arl_gym.train.batch import Batch, micro_batches, pack
 from arl_gym.train.chat import ChatCodec
+from arl_gym.train.collecting import expert_response, runs_by_env
 from arl_gym.train.config import CloneConfig, RunConfig
 from arl_gym.train.engine import Engine
 from arl_gym.train.envs import make_vec
@@ -40,13 +44,15 @@ class CloneResult:
     """Its mean negative log-likelihood per response token, in nats."""
     seconds: float
     """Wall time of the loop."""
+    n_too_long: int = 0
+    """Episodes left out because a row is longer than `model.max_context`."""
 
 
 def collect(cfg: RunConfig, *, split: str, episodes: int, prefill: str = "") -> list[Trajectory]:
-    """Let the env's expert play tasks of a split, chosen by the run's seed.
+    """Let the experts of the run's environments play tasks of a split, chosen by the run's seed.
 
     Args:
-        cfg: Names the environment and how it is shown.
+        cfg: Names the environments, their weights and how they are shown.
         split: Where the tasks come from.
         episodes: How many are played.
         prefill: What the chat template already writes of every response.
@@ -55,12 +61,17 @@ def collect(cfg: RunConfig, *, split: str, episodes: int, prefill: str = "") -> 
         The successful episodes with a valid format in every turn.
 
     Raises:
-        ConfigError: If the expert solves none.
+        ConfigError: If an expert solves none.
     """
-    answer = respond_in(cfg.env.format, cfg.env.id)
+    shares = runs_by_env(cfg, episodes)
+    return [t for run, n in shares for t in _demonstrated(run, split=split, episodes=n, prefill=prefill)]
+
+
+def _demonstrated(cfg: RunConfig, *, split: str, episodes: int, prefill: str) -> list[Trajectory]:
+    answer = expert_response(cfg)
 
     def respond(thought: str, action: str) -> str:
-        return with_prefill(answer(thought if cfg.clone.thoughts else "", action), prefill)
+        return with_prefill(answer(thought, action), prefill)
 
     vec = make_vec(cfg, split=split, num_envs=min(64, episodes), expert=True)
     try:
@@ -74,6 +85,53 @@ def collect(cfg: RunConfig, *, split: str, episodes: int, prefill: str = "") -> 
     if not kept:
         raise ConfigError(f"the expert of {cfg.env.id} solved none of {episodes} tasks of split {split!r}")
     return kept
+
+
+def recorded(cfg: RunConfig, *, prefill: str = "") -> tuple[list[Trajectory], list[Trajectory]]:
+    """Read the recorded episodes of `cfg.clone.data`, for training and for validation.
+
+    Episodes of the split "val" are for validation. If there are none, all episodes of a tenth of the tasks are,
+    at least of one: which tasks depends on their names only. Episodes without turns, and those that the
+    environment's failure ended, are left out.
+
+    Args:
+        cfg: Names the file.
+        prefill: What the chat template already writes of every response.
+
+    Raises:
+        DataError: If the file cannot be read, or holds too little for both.
+        ConfigError: If episodes are of test tasks and `cfg.clone.allow_test` is off.
+    """
+    path = Path(cfg.clone.data)
+    played = [t for t in read_trajectories(path) if t.is_valid]
+    foreign = sorted({t.split for t in played} - {"", "train", "val"})
+    if foreign and not cfg.clone.allow_test:
+        raise ConfigError(
+            f"{path} holds episodes of split {', '.join(foreign)}: expected train and val only; "
+            "clone.allow_test=true clones them too"
+        )
+    validation = [t for t in played if t.split == "val"] or _held_out(played)
+    chosen = {id(t) for t in validation}
+    training = [t for t in played if id(t) not in chosen]
+    if not training or not validation:
+        raise DataError(
+            f"{path}: expected episodes of split train and val, or of two tasks at least, got {len(training)} "
+            f"for training and {len(validation)} for validation"
+        )
+    return [_prefilled(t, prefill) for t in training], [_prefilled(t, prefill) for t in validation]
+
+
+def _held_out(played: Sequence[Trajectory]) -> list[Trajectory]:
+    """Return all episodes of a tenth of the tasks; none if there is one task only."""
+    names = {(t.env_id, t.task_id) for t in played}
+    tasks = sorted(names, key=lambda name: digest("\n".join(name)))
+    held = set(tasks[: max(1, len(tasks) // 10)]) if len(tasks) > 1 else set()
+    return [t for t in played if (t.env_id, t.task_id) in held]
+
+
+def _prefilled(trajectory: Trajectory, prefill: str) -> Trajectory:
+    turns = (dataclasses.replace(t, response=with_prefill(t.response, prefill)) for t in trajectory.turns)
+    return dataclasses.replace(trajectory, turns=tuple(turns))
 
 
 def with_prefill(response: str, prefill: str) -> str:
@@ -195,7 +253,9 @@ def validation_loss(engine: Engine, batch: Batch, *, micro_tokens: int) -> float
 
 
 def clone_run(cfg: RunConfig, *, max_s: float | None = None, progress: Progress | None = None) -> CloneResult:
-    """Collect demonstrations, clone them into the model of `cfg`, and save the best model in the run folder.
+    """Collect or read demonstrations, clone them into the model of `cfg`, and save the best model.
+
+    Several processes may call it together, each with the same arguments; the first one writes.
 
     Args:
         cfg: The run; `cfg.run_dir` gets `config.toml`, `clone.jsonl` and `model/`.
@@ -204,29 +264,68 @@ def clone_run(cfg: RunConfig, *, max_s: float | None = None, progress: Progress 
 
     Raises:
         ConfigError: If the configuration cannot be run.
+        DataError: If the recorded episodes cannot be used.
     """
     check_run_dir(cfg)
     model, tokenizer = initial_model(cfg)
-    codec = ChatCodec(tokenizer, enable_thinking=cfg.model.enable_thinking)
+    codec = ChatCodec(
+        tokenizer,
+        enable_thinking=cfg.model.enable_thinking,
+        chat_template_kwargs=cfg.model.chat_template_kwargs,
+    )
+    training, validation, n_too_long = _demonstrations(cfg, codec)
     engine = Engine(model, cfg.optim, temperature=1.0, reference=False)
+    folder = Path(cfg.run_dir)
+    if _is_main():
+        open_run_dir(cfg)  # after the engine, which waits for all processes: each has checked the folder
 
-    def demonstrations(split: str, episodes: int) -> Batch:
-        played = collect(cfg, split=split, episodes=episodes, prefill=codec.prefill)
-        return pack(tokenise(played, codec), pad_id=codec.pad_id)
+    def keep() -> None:
+        if _is_main():
+            save_model(folder / "model", model, tokenizer, replace=True)
 
-    training = demonstrations("train", cfg.clone.episodes)
-    validation = demonstrations("val", cfg.clone.val_episodes)
-    folder = open_run_dir(cfg)
-    with MetricsWriter(folder / "clone.jsonl") as metrics:
-        return clone(
+    with MetricsWriter(folder / "clone.jsonl" if _is_main() else Path(os.devnull)) as metrics:
+        result = clone(
             engine,
             training,
             validation,
             cfg.clone,
             seed=cfg.seed,
             micro_tokens=cfg.optim.micro_tokens,
-            keep=lambda: save_model(folder / "model", model, tokenizer, replace=True),
+            keep=keep,
             metrics=metrics,
             max_s=max_s,
             progress=progress,
         )
+    return dataclasses.replace(result, n_too_long=n_too_long)
+
+
+def _is_main() -> bool:
+    """Return whether this process is the one that writes."""
+    dist = torch.distributed
+    return not (dist.is_available() and dist.is_initialized()) or dist.get_rank() == 0
+
+
+def _demonstrations(cfg: RunConfig, codec: ChatCodec) -> tuple[Batch, Batch, int]:
+    """Return the rows for training and for validation, and how many episodes were too long for them."""
+    if cfg.clone.data:
+        sets = recorded(cfg, prefill=codec.prefill)
+    else:
+        sets = (
+            collect(cfg, split="train", episodes=cfg.clone.episodes, prefill=codec.prefill),
+            collect(cfg, split="val", episodes=cfg.clone.val_episodes, prefill=codec.prefill),
+        )
+    n_too_long, batches = 0, []
+    for name, played in zip(("training", "validation"), sets, strict=True):
+        tokenised = tokenise(played, codec)
+        fitting = [t for t in tokenised if _longest_row(t) <= cfg.model.max_context]
+        if not fitting:
+            raise ConfigError(
+                f"none of the {len(played)} {name} episodes fits model.max_context={cfg.model.max_context}"
+            )
+        n_too_long += len(tokenised) - len(fitting)
+        batches.append(pack(fitting, pad_id=codec.pad_id))
+    return batches[0], batches[1], n_too_long
+
+
+def _longest_row(trajectory: Trajectory) -> int:
+    return max(len(turn.prompt_ids or ()) + len(turn.completion_ids or ()) for turn in trajectory.turns)

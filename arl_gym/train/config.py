@@ -226,6 +226,8 @@ class CloneConfig:
     """`arl-gym train` begins with collecting and cloning, and trains on from there."""
     data: str = ""
     """Recorded episodes to clone (`arl-gym collect`); empty lets the expert play."""
+    allow_test: bool = False
+    """Clone recorded episodes of test tasks too: what is cloned from them cannot be tested on them."""
     episodes: int = 1000
     """Expert episodes on training tasks; a fixed set."""
     val_episodes: int = 200

@@ -3,9 +3,10 @@ import dataclasses
 import numpy as np
 import pytest
 
-from arl_gym.errors import ConfigError
+from arl_gym.agents.records import read_trajectories, write_trajectories
+from arl_gym.errors import ConfigError, DataError
 from arl_gym.train.batch import pack
-from arl_gym.train.bc import clone, clone_run, collect, tokenise, with_prefill
+from arl_gym.train.bc import clone, clone_run, collect, recorded, tokenise, with_prefill
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import CloneConfig, OptimConfig
 from arl_gym.train.engine import Engine
@@ -139,3 +140,112 @@ def test_a_used_run_folder_is_refused(tmp_path):
     (tmp_path / "old.txt").write_text("")
     with pytest.raises(ConfigError, match="not empty"):
         clone_run(config(tmp_path))
+
+
+# ---- recorded episodes
+
+
+def played(tmp_path, *names, **changes):
+    """Write an episode for each name, "split/task", and return the configuration that clones them."""
+    (demonstration,) = collect(config(), split="train", episodes=1)
+    episodes = [
+        dataclasses.replace(demonstration, split=split, task_id=task, **changes)
+        for split, task in (name.split("/") for name in names)
+    ]
+    file = tmp_path / "e.jsonl.gz"
+    write_trajectories(file, episodes)
+    cfg = config(tmp_path / "run")
+    return dataclasses.replace(cfg, clone=dataclasses.replace(cfg.clone, data=str(file)))
+
+
+def tasks(trajectories):
+    return [t.task_id for t in trajectories]
+
+
+def test_recorded_validation_episodes_are_for_validation(tmp_path):
+    training, validation = recorded(played(tmp_path, "train/a", "val/b", "train/c", "val/d"))
+    assert (tasks(training), tasks(validation)) == (["a", "c"], ["b", "d"])
+
+
+def test_a_tenth_of_the_tasks_is_held_out_where_no_episode_is_for_validation(tmp_path):
+    names = [f"train/t{i}" for i in range(25)]
+    training, validation = recorded(played(tmp_path, *names, *names))
+    assert (len(training), len(validation)) == (46, 4)
+    held = set(tasks(validation))
+    assert len(held) == 2
+    assert held.isdisjoint(tasks(training))
+    again, _ = recorded(played(tmp_path, *reversed(names)))
+    assert held.isdisjoint(tasks(again))
+
+
+def test_two_tasks_are_enough_and_one_is_not(tmp_path):
+    training, validation = recorded(played(tmp_path, "train/a", "train/b", "train/b"))
+    assert set(tasks(training)) | set(tasks(validation)) == {"a", "b"}
+    with pytest.raises(DataError, match="got 2 for training and 0 for validation"):
+        recorded(played(tmp_path, "train/a", "train/a"))
+    with pytest.raises(DataError, match="got 0 for training and 1 for validation"):
+        recorded(played(tmp_path, "val/a"))
+
+
+def test_episodes_of_test_tasks_are_refused_unless_wanted(tmp_path):
+    cfg = played(tmp_path, "train/a", "test/b", "test_ood/c")
+    with pytest.raises(ConfigError, match="split test, test_ood: expected train and val only"):
+        recorded(cfg)
+    allowed = dataclasses.replace(cfg, clone=dataclasses.replace(cfg.clone, allow_test=True))
+    assert len(sum(recorded(allowed), [])) == 3
+
+
+def test_episodes_that_teach_nothing_are_left_out(tmp_path):
+    with pytest.raises(DataError, match="got 0 for training and 0 for validation"):
+        recorded(played(tmp_path, "train/a", "train/b", stop="env_error"))
+
+
+def test_recorded_responses_are_prefilled_too(tmp_path):
+    training, _ = recorded(played(tmp_path, "train/a", "train/b"), prefill="<think>\n")
+    assert all(turn.response.startswith("<think>\n</think>") for t in training for turn in t.turns)
+
+
+def test_cloning_the_recorded_expert_is_cloning_the_expert(tmp_path):
+    for name in ("live", "recorded"):
+        cfg = config(tmp_path / name)
+        if name == "recorded":
+            file = tmp_path / "e.jsonl.gz"
+            both = [t for split, n in (("train", 20), ("val", 5)) for t in collect(cfg, split=split, episodes=n)]
+            write_trajectories(file, both)
+            cfg = dataclasses.replace(cfg, clone=dataclasses.replace(cfg.clone, data=str(file)))
+            assert read_trajectories(file) == both
+        clone_run(cfg)
+    live, replayed = (read_metrics(tmp_path / name / "clone.jsonl") for name in ("live", "recorded"))
+    assert [r["clone/train_loss"] for r in live] == [r["clone/train_loss"] for r in replayed]
+
+
+def test_episodes_beyond_the_context_are_left_out_and_counted(tmp_path):
+    cfg = config(tmp_path / "bc")
+    (demonstration,) = collect(cfg, split="train", episodes=1)
+    turn = demonstration.turns[0]
+    long = dataclasses.replace(turn, messages=[{"role": "user", "content": "#" * 600}])
+    episodes = [
+        dataclasses.replace(demonstration, task_id=task, split=split, turns=turns)
+        for task, split, turns in (("a", "train", (turn,)), ("b", "train", (turn, long)), ("c", "val", (turn,)))
+    ]
+    file = tmp_path / "e.jsonl.gz"
+    write_trajectories(file, episodes)
+    changes = {"clone": dataclasses.replace(cfg.clone, data=str(file), steps=1)}
+    model = dataclasses.replace(cfg.model, max_context=512)
+    assert clone_run(dataclasses.replace(cfg, model=model, **changes)).n_too_long == 1
+    nothing = dataclasses.replace(cfg.model, max_context=8)
+    with pytest.raises(ConfigError, match="none of the 2 training episodes fits model.max_context=8"):
+        clone_run(dataclasses.replace(cfg, run_dir=str(tmp_path / "no"), model=nothing, **changes))
+
+
+def test_only_the_first_process_writes(tmp_path, monkeypatch):
+    monkeypatch.setattr("arl_gym.train.bc._is_main", lambda: False)
+    assert clone_run(config(tmp_path / "bc")).steps == 4
+    assert not (tmp_path / "bc").exists()
+
+
+def test_experts_of_several_environments_are_cloned_together():
+    sokoban = {"prompt": "compact", "window": 0, "kwargs": {"text_format": "inner"}}
+    cfg = config(envs=[{"id": "ARL/Sokoban-v0", "weight": 3, **sokoban}, {"id": "ARL/TIRMath-v0"}])
+    played = collect(cfg, split="train", episodes=4)
+    assert [t.env_id for t in played] == ["ARL/Sokoban-v0"] * 3 + ["ARL/TIRMath-v0"]
