@@ -1,6 +1,6 @@
 """Which recorded episodes are worth learning from (rejection sampling), and what is wrong with a response.
 
-    kept, dropped = filter_episodes(trajectories, CollectFilter(min_score=0.9))
+kept, dropped = filter_episodes(trajectories, CollectFilter(min_score=0.9))
 """
 
 import re

@@ -15,7 +15,8 @@ import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from email.utils import parsedate_to_datetime
-from http.client import HTTPException, HTTPMessage
+from email.message import Message as Headers
+from http.client import HTTPException
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, NamedTuple
@@ -87,8 +88,8 @@ class EndpointPolicy:
             raise ConfigError("base_url must be like http://host:port/v1, without a user, got another form")
         if concurrency < 1 or max_tokens < 1 or retries < 0 or timeout_s <= 0 or not 0 < top_p <= 1:
             raise ConfigError(
-                "an endpoint needs concurrency >= 1, max_tokens >= 1, retries >= 0, timeout_s > 0 and top_p in "
-                f"(0, 1], got {concurrency}, {max_tokens}, {retries}, {timeout_s}, {top_p}"
+                "an endpoint needs concurrency >= 1, max_tokens >= 1, retries >= 0, timeout_s > 0 and "
+                f"top_p in (0, 1], got {concurrency}, {max_tokens}, {retries}, {timeout_s}, {top_p}"
             )
         self.url = base_url.rstrip("/") + "/chat/completions"
         self.model, self.concurrency = model, concurrency
@@ -270,7 +271,7 @@ def _wait_s(attempt: int, retry_after_s: float | None) -> float:
     return min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0**attempt) * jitter
 
 
-def _retry_after_s(headers: HTTPMessage) -> float | None:
+def _retry_after_s(headers: Headers) -> float | None:
     """Return the seconds that a Retry-After header, a number or a date, asks to wait."""
     value = headers.get("Retry-After", "")
     try:

@@ -64,7 +64,10 @@ def _options(args: list[str]) -> argparse.Namespace:
     p.add_argument("--json", type=Path, metavar="FILE", help="write the result with its per-episode values")
     p.add_argument("--record", type=Path, metavar="DIR", help="write the episodes, for arl-gym replay")
     p.add_argument(
-        "--resume", type=Path, metavar="FILE.jsonl", help="keep episodes here as they end, and go on from there"
+        "--resume",
+        type=Path,
+        metavar="FILE.jsonl",
+        help="keep episodes here as they end, and go on from there",
     )
     options = p.parse_args(args)
     check_player(p, options)

@@ -42,16 +42,22 @@ def add_player_options(p: argparse.ArgumentParser) -> None:
         default=2048,
         help="most tokens of prompt and response; the server has its own",
     )
-    p.add_argument("--batch-size", type=positive_int, default=64, help="most responses generated together (hf)")
+    p.add_argument(
+        "--batch-size", type=positive_int, default=64, help="most responses generated together (hf)"
+    )
     p.add_argument(
         "--chat-template-kwargs",
         type=_json_object,
         default={},
         metavar="JSON",
-        help='arguments of the chat template, e.g. \'{"enable_thinking": false}\'',
+        help="arguments of the chat template, e.g. '{\"enable_thinking\": false}'",
     )
     p.add_argument(
-        "--extra-body", type=_json_object, default={}, metavar="JSON", help="more fields of a server's request"
+        "--extra-body",
+        type=_json_object,
+        default={},
+        metavar="JSON",
+        help="more fields of a server's request",
     )
 
 

@@ -1,7 +1,7 @@
-"""Behaviour cloning: the env's expert plays, or episodes were recorded; the model learns to answer as they do.
+"""Behaviour cloning: the model learns to answer as the env's expert does, or as recorded episodes did.
 
-One training row per turn, with the same prompts as in reinforcement learning, or per append-only dialogue; only
-the responses carry loss. The best model by validation loss is what stays.
+One training row per turn, with the same prompts as in reinforcement learning, or per append-only dialogue;
+only the responses carry loss. The best model by validation loss is what stays.
 """
 
 import dataclasses
@@ -90,8 +90,8 @@ def _demonstrated(cfg: RunConfig, *, split: str, episodes: int, prefill: str) ->
 def recorded(cfg: RunConfig, *, prefill: str = "") -> tuple[list[Trajectory], list[Trajectory]]:
     """Read the recorded episodes of `cfg.clone.data`, for training and for validation.
 
-    Episodes of the split "val" are for validation. If there are none, all episodes of a tenth of the tasks are,
-    at least of one: which tasks depends on their names only. Episodes without turns, and those that the
+    Episodes of the split "val" are for validation. If there are none, all episodes of a tenth of the tasks
+    are, at least of one: which tasks depends on their names only. Episodes without turns, and those that the
     environment's failure ended, are left out.
 
     Args:
@@ -115,8 +115,8 @@ def recorded(cfg: RunConfig, *, prefill: str = "") -> tuple[list[Trajectory], li
     training = [t for t in played if id(t) not in chosen]
     if not training or not validation:
         raise DataError(
-            f"{path}: expected episodes of split train and val, or of two tasks at least, got {len(training)} "
-            f"for training and {len(validation)} for validation"
+            f"{path}: expected episodes of split train and val, or of two tasks at least, got "
+            f"{len(training)} for training and {len(validation)} for validation"
         )
     return [_prefilled(t, prefill) for t in training], [_prefilled(t, prefill) for t in validation]
 

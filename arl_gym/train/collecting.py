@@ -88,7 +88,9 @@ def collect_episodes(
     try:
         tasks = _drawn(task_ids(vec, split), episodes, Rng("collect", cfg.seed, split))
         wanted = [
-            Episode(task_id=task, group=i, copy=copy) for i, task in enumerate(tasks) for copy in range(samples)
+            Episode(task_id=task, group=i, copy=copy)
+            for i, task in enumerate(tasks)
+            for copy in range(samples)
         ]
 
         def play(some: Sequence[Episode], **more: Any) -> list[Trajectory]:

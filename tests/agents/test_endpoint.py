@@ -12,7 +12,7 @@ from arl_gym.agents.evaluate import evaluate
 from arl_gym.agents.types import Reply, Request
 from arl_gym.core import Message
 from arl_gym.errors import ConfigError, PolicyError
-from tests.agents.counting import ID, say
+from tests.agents.counting import ID
 from tests.agents.stub_server import StubServer, completion, failure
 
 
@@ -90,7 +90,11 @@ def test_pictures_travel_as_data_urls():
 @pytest.mark.parametrize(
     ("answer", "response", "finish"),
     [
-        (completion("<action>up</action>", reasoning_content="a"), "<think>a</think><action>up</action>", "stop"),
+        (
+            completion("<action>up</action>", reasoning_content="a"),
+            "<think>a</think><action>up</action>",
+            "stop",
+        ),
         (completion("<action>up</action>", reasoning="a"), "<think>a</think><action>up</action>", "stop"),
         (completion(None, finish="length", reasoning_content="a b"), "<think>a b", "length"),
         (completion("cut", finish="length"), "cut", "length"),
@@ -239,9 +243,11 @@ def test_a_dialogue_is_sent_whole_without_hidden_thoughts_and_unread_text():
 
 
 def test_an_evaluation_over_a_server_scores_as_one_without():
-    with StubServer(in_turn(completion("<action>up</action>", reasoning="up!"))) as server:
-        with policy(server.url, concurrency=4) as p:
-            result = evaluate(p, ID, episodes=6, num_envs=3)
+    with (
+        StubServer(in_turn(completion("<action>up</action>", reasoning="up!"))) as server,
+        policy(server.url, concurrency=4) as p,
+    ):
+        result = evaluate(p, ID, episodes=6, num_envs=3)
     # Goals 1, 2, 3, 1, 2, 3: twelve turns.
     assert (result.success_rate, result.format_valid_share, result.length_mean) == (1.0, 1.0, 2.0)
     assert result.usage == {"requests": 12, "prompt_tokens": 120, "completion_tokens": 36}
@@ -250,9 +256,9 @@ def test_an_evaluation_over_a_server_scores_as_one_without():
 
 
 def test_the_strict_format_holds_for_a_template_that_wrote_the_opening_tag():
-    with StubServer(in_turn(completion("up!</think>\n" + say("up").partition("</think>")[2]))) as server:
-        with policy(server.url) as p:
-            assert evaluate(p, ID, episodes=3).format_valid_share == 1.0
+    answer = completion("up!</think>\n<action>up</action>")
+    with StubServer(in_turn(answer)) as server, policy(server.url) as p:
+        assert evaluate(p, ID, episodes=3).format_valid_share == 1.0
 
 
 @pytest.mark.parametrize(

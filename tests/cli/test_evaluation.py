@@ -129,7 +129,9 @@ def test_a_server_is_evaluated_and_the_tokens_are_told(monkeypatch, capsys, tmp_
         args = ["--base-url", server.url, "--model", "m", "--top-k", "5", "--episodes", "3"]
         more = ["--chat-template-kwargs", '{"enable_thinking": false}', "--extra-body", '{"min_p": 0.1}']
         kept = tmp_path / "e.jsonl"
-        assert main(["eval", ID, *args, *more, "--resume", str(kept), "--json", str(tmp_path / "r.json")]) == 0
+        assert (
+            main(["eval", ID, *args, *more, "--resume", str(kept), "--json", str(tmp_path / "r.json")]) == 0
+        )
         shown = capsys.readouterr().out
         assert main(["eval", ID, *args, *more, "--resume", str(kept)]) == 0
         assert len(server.bodies) == 6  # goals 1, 2 and 3; nothing was played again

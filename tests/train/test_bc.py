@@ -192,7 +192,7 @@ def test_episodes_of_test_tasks_are_refused_unless_wanted(tmp_path):
     with pytest.raises(ConfigError, match="split test, test_ood: expected train and val only"):
         recorded(cfg)
     allowed = dataclasses.replace(cfg, clone=dataclasses.replace(cfg.clone, allow_test=True))
-    assert len(sum(recorded(allowed), [])) == 3
+    assert sum(map(len, recorded(allowed))) == 3
 
 
 def test_episodes_that_teach_nothing_are_left_out(tmp_path):
@@ -210,7 +210,9 @@ def test_cloning_the_recorded_expert_is_cloning_the_expert(tmp_path):
         cfg = config(tmp_path / name)
         if name == "recorded":
             file = tmp_path / "e.jsonl.gz"
-            both = [t for split, n in (("train", 20), ("val", 5)) for t in collect(cfg, split=split, episodes=n)]
+            both = [
+                t for split, n in (("train", 20), ("val", 5)) for t in collect(cfg, split=split, episodes=n)
+            ]
             write_trajectories(file, both)
             cfg = dataclasses.replace(cfg, clone=dataclasses.replace(cfg.clone, data=str(file)))
             assert read_trajectories(file) == both
@@ -226,7 +228,11 @@ def test_episodes_beyond_the_context_are_left_out_and_counted(tmp_path):
     long = dataclasses.replace(turn, messages=[{"role": "user", "content": "#" * 600}])
     episodes = [
         dataclasses.replace(demonstration, task_id=task, split=split, turns=turns)
-        for task, split, turns in (("a", "train", (turn,)), ("b", "train", (turn, long)), ("c", "val", (turn,)))
+        for task, split, turns in (
+            ("a", "train", (turn,)),
+            ("b", "train", (turn, long)),
+            ("c", "val", (turn,)),
+        )
     ]
     file = tmp_path / "e.jsonl.gz"
     write_trajectories(file, episodes)
@@ -234,7 +240,7 @@ def test_episodes_beyond_the_context_are_left_out_and_counted(tmp_path):
     model = dataclasses.replace(cfg.model, max_context=512)
     assert clone_run(dataclasses.replace(cfg, model=model, **changes)).n_too_long == 1
     nothing = dataclasses.replace(cfg.model, max_context=8)
-    with pytest.raises(ConfigError, match="none of the 2 training episodes fits model.max_context=8"):
+    with pytest.raises(ConfigError, match="none of the 2 training episodes fits"):
         clone_run(dataclasses.replace(cfg, run_dir=str(tmp_path / "no"), model=nothing, **changes))
 
 

@@ -108,7 +108,7 @@ def test_arguments_of_the_template_reach_it():
     assert hard.encode_prompt(user("x"))[:-2] == plain.encode_prompt(user("x"))
 
 
-@pytest.mark.parametrize("key", ["efort", "enable_thinking", "add_generation_prompt"])
+@pytest.mark.parametrize("key", ["mood", "enable_thinking", "add_generation_prompt"])
 def test_an_argument_that_the_template_does_not_know_is_refused(key):
     tokenizer = with_template_end("{% if effort is defined %}{{ effort }}{% endif %}")
     with pytest.raises(ConfigError, match=f"no argument '{key}'"):

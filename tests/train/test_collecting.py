@@ -57,7 +57,7 @@ def test_collecting_goes_on_where_it_ended(tmp_path):
     file.write_text("".join(file.read_text().splitlines(keepends=True)[:2]))
     assert play(config(), resume=file) == whole == play(config())
     assert len(read_trajectories(file)) == 5
-    with pytest.raises(ConfigError, match="penalty=0.1, now it is 0.5"):
+    with pytest.raises(ConfigError, match=r"penalty=0\.1, now it is 0\.5"):
         play(config(env={"id": ID, "penalty": 0.5}), resume=file)
 
 

@@ -40,13 +40,13 @@ class HFPolicy:
         codec: The tokenizer side.
         max_tokens: Most tokens of one response.
         temperature: 0 is greedy; the log-probs are then those at temperature 1.
-        top_p: Smallest share of the probability that tokens are drawn from, the likeliest first; after `top_k`.
+        top_p: Share of the probability that is drawn from, the likeliest tokens first; counts after `top_k`.
         top_k: Number of likeliest tokens that are drawn from; 0 or -1 is all of them.
         batch_size: Most rows decoded together.
         max_context: Most tokens of prompt and response together.
 
-    The log-probs are those of the whole distribution at the temperature, whatever `top_p` and `top_k` leave of
-    it: leave both off where a trainer compares them with its own.
+    The log-probs are those of the whole distribution at the temperature, whatever `top_p` and `top_k` leave
+    of it: keep both off where a trainer compares them with its own.
 
     Raises:
         ConfigError: If a value is out of range.
@@ -243,9 +243,7 @@ def load_policy(
     model, tokenizer = load_model(str(path), dtype=dtype or ("bfloat16" if has_gpu else "float32"), seed=0)
     if has_gpu:
         model.to("cuda")  # type: ignore[arg-type]
-    codec = ChatCodec(
-        tokenizer, enable_thinking=enable_thinking, chat_template_kwargs=chat_template_kwargs
-    )
+    codec = ChatCodec(tokenizer, enable_thinking=enable_thinking, chat_template_kwargs=chat_template_kwargs)
     return HFPolicy(
         model,
         codec,
