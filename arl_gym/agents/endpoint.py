@@ -14,8 +14,8 @@ import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from email.utils import parsedate_to_datetime
 from email.message import Message as Headers
+from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from queue import Empty, SimpleQueue
 from threading import Event, Thread

@@ -1,7 +1,7 @@
 """Episodes that survive an interruption: each is kept in a file as it ends, and not played again.
 
-The file is a recording like any other (`records.read_trajectories`, `arl-gym replay`). When more tasks or samples
-are asked for, the episodes that it has are taken over.
+The file is a recording like any other (`records.read_trajectories`, `arl-gym replay`). When more tasks or
+samples are asked for, the episodes that it has are taken over.
 """
 
 import dataclasses

@@ -43,9 +43,10 @@ clone.episodes), --samples times each, --num-envs at once. hf and openai need --
 (its key: OPENAI_API_KEY). Sampling as in arl-gym eval: --temperature --top-p --top-k --max-tokens
 --max-model-len; what is not given there is taken from rollout and model.
 
-Kept are successful episodes (or those of --min-score) with a valid format in every turn (unless --any-format),
-no response above --max-response-tokens, no duplicates (unless --keep-duplicates), and none of the problems
-named by --drop-problem. --resume FILE.jsonl keeps all episodes as they end, and goes on from there."""
+Kept are successful episodes (or those of --min-score) with a valid format in every turn (unless
+--any-format), no response above --max-response-tokens, no duplicates (unless --keep-duplicates), and none of
+the problems named by --drop-problem. --resume FILE.jsonl keeps all episodes as they end, and goes on from
+there."""
 
 _FROM_CONFIG = ("temperature", "max_tokens", "max_context", "batch_size", "chat_template_kwargs")
 
