@@ -55,10 +55,11 @@ class EndpointPolicy:
         model: The server's name of the model.
         api_key: Sent as bearer token; None takes the environment variable OPENAI_API_KEY. Never written.
         concurrency: Most requests under way at once.
-        temperature: Sampling temperature; None leaves it to the server, as some models demand.
+        temperature: Sampling temperature.
         top_p: Nucleus of the sampling.
         max_tokens: Most tokens of one response.
-        extra_body: Further fields of the request, e.g. `{"top_k": 20}`; they win over those above.
+        extra_body: Further fields of the request, e.g. `{"top_k": 20}`; they win over those above, and None takes
+            one out: `{"max_tokens": None, "max_completion_tokens": 2048}` for servers that insist.
         timeout_s: How long the server may be silent.
         retries: How often a request is repeated after 429, 5xx, a time-out, a lost connection or a malformed
             answer, with growing waits.
@@ -75,7 +76,7 @@ class EndpointPolicy:
         model: str,
         api_key: str | None = None,
         concurrency: int = 16,
-        temperature: float | None = 0.0,
+        temperature: float = 0.0,
         top_p: float = 1.0,
         max_tokens: int = 512,
         extra_body: Mapping[str, Any] | None = None,
@@ -177,12 +178,12 @@ class EndpointPolicy:
             "model": self.model,
             "messages": to_openai(messages),
             "max_tokens": self.max_tokens,
+            "temperature": self.temperature,
             "top_p": self.top_p,
             "seed": stream >> 33,  # servers take 31 bits
         }
-        if self.temperature is not None:
-            body["temperature"] = self.temperature
-        return json.dumps(body | self.extra_body).encode()
+        fields = {key: value for key, value in (body | self.extra_body).items() if value is not None}
+        return json.dumps(fields).encode()
 
     def _reply(self, key: int, answer: "Answer | PolicyError") -> Reply:
         self._n_open -= 1

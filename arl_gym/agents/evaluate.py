@@ -138,6 +138,7 @@ def evaluate(
             f"evaluate needs at least one task, env and sample, got {wanted} tasks of split {split!r}, "
             f"{num_envs=}, {samples=}"
         )
+    used = dict(getattr(policy, "usage", {}))
     chat_kwargs |= split_kwargs(env, split)
     vec = make_chat_vec(env, min(num_envs, wanted * samples), workers=workers, **chat_kwargs)
     try:
@@ -169,7 +170,7 @@ def evaluate(
     if record is not None:
         name = f"eval-{env.rpartition('/')[2].replace(':', '-')}-{split}.jsonl.gz"
         write_trajectories(Path(record) / name, trajectories)
-    usage = dict(getattr(policy, "usage", {}))
+    usage = {key: n - used.get(key, 0) for key, n in getattr(policy, "usage", {}).items()}
     return summarise(trajectories, split=split, task_types=kinds, settings=settings, usage=usage)
 
 

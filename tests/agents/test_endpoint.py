@@ -67,11 +67,11 @@ def test_the_request_says_what_was_asked_for():
     assert p.usage == {"requests": 1, "prompt_tokens": 10, "completion_tokens": 3}
 
 
-def test_extra_fields_win_and_a_temperature_of_none_is_left_out():
-    extra = {"top_k": 20, "max_tokens": 7}
+def test_extra_fields_win_and_none_takes_one_out():
+    extra = {"top_k": 20, "max_tokens": 7, "temperature": None}
     with (
         StubServer(in_turn(completion("up"))) as server,
-        policy(server.url, temperature=None, extra_body=extra, api_key="") as p,
+        policy(server.url, extra_body=extra, api_key="") as p,
     ):
         ask(p, request())
     (body,) = server.bodies
@@ -248,10 +248,12 @@ def test_an_evaluation_over_a_server_scores_as_one_without():
         policy(server.url, concurrency=4) as p,
     ):
         result = evaluate(p, ID, episodes=6, num_envs=3)
+        again = evaluate(p, ID, episodes=1)
     # Goals 1, 2, 3, 1, 2, 3: twelve turns.
     assert (result.success_rate, result.format_valid_share, result.length_mean) == (1.0, 1.0, 2.0)
     assert result.usage == {"requests": 12, "prompt_tokens": 120, "completion_tokens": 36}
     assert result.settings["model"] == "m"
+    assert again.usage == {"requests": 1, "prompt_tokens": 10, "completion_tokens": 3}
     assert "sk-secret" not in result.to_json()
 
 

@@ -1,5 +1,6 @@
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 
@@ -42,7 +43,7 @@ def test_an_evaluation_over_a_server_goes_on_where_it_was_killed(tmp_path):
 
 def test_a_resumed_evaluation_is_the_uninterrupted_one(tmp_path):
     file = tmp_path / "e.jsonl"
-    dials = {"episodes": 6, "samples": 2, "seed": 3}
+    dials: dict[str, Any] = {"episodes": 6, "samples": 2, "seed": 3}
     whole = evaluate("random", ID, **dials, resume=file)
     lines = file.read_text().splitlines(keepends=True)
     file.write_text("".join(lines[:5]) + lines[5][:40])  # killed in the middle of a line

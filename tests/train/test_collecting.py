@@ -1,4 +1,5 @@
 import doctest
+from typing import Any
 
 import pytest
 
@@ -17,7 +18,8 @@ def config(**changes):
 
 def play(cfg, **changes):
     policy = RandomPolicy(0, respond_in("default", ID))
-    return collect_episodes(cfg, policy, **({"split": "train", "episodes": 5} | changes))
+    dials: dict[str, Any] = {"split": "train", "episodes": 5}
+    return collect_episodes(cfg, policy, **(dials | changes))
 
 
 def test_the_examples_of_shares_hold():
