@@ -58,8 +58,8 @@ class EndpointPolicy:
         temperature: Sampling temperature.
         top_p: Nucleus of the sampling.
         max_tokens: Most tokens of one response.
-        extra_body: Further fields of the request, e.g. `{"top_k": 20}`; they win over those above, and None takes
-            one out: `{"max_tokens": None, "max_completion_tokens": 2048}` for servers that insist.
+        extra_body: Further fields of the request, e.g. `{"top_k": 20}`; they win over those above, and None
+            takes one out: `{"max_tokens": None, "max_completion_tokens": 2048}` for servers that insist.
         timeout_s: How long the server may be silent.
         retries: How often a request is repeated after 429, 5xx, a time-out, a lost connection or a malformed
             answer, with growing waits.
