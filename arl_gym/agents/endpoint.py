@@ -214,6 +214,8 @@ class EndpointPolicy:
         for attempt in range(self.retries + 1):
             try:
                 return _read(self._post(body))
+            except _TooLong:
+                return Answer("", 0, "context_full", 0, 0)
             except _Passing as err:
                 wait_s = _wait_s(attempt, err.retry_after_s)
                 if attempt == self.retries or waited + wait_s > self.max_wait_s or self._closed.wait(wait_s):
@@ -231,13 +233,12 @@ class EndpointPolicy:
             with _OPENER.open(request, timeout=self.timeout_s) as response:
                 return bytes(response.read())
         except urllib.error.HTTPError as err:
-            with err:
-                said = _message(err.read())
+            said = _message(self._without_key(_body_of(err)))
             if err.code in _RETRIED or err.code >= 500:
                 raise _Passing(f"HTTP {err.code}: {said}", _retry_after_s(err.headers)) from err
             if err.code in (400, 413, 422) and any(mark in said.lower() for mark in _TOO_LONG):
-                return b'{"too_long": true}'
-            raise PolicyError(self._without_key(f"{self.url}: HTTP {err.code}: {said}")) from err
+                raise _TooLong from err
+            raise PolicyError(f"{self.url}: HTTP {err.code}: {said}") from err
         except (OSError, HTTPException) as err:  # URLError and time-outs are OSErrors
             reason = getattr(err, "reason", err)
             raise _Passing(f"{type(reason).__name__}: {reason}", None) from err
@@ -252,6 +253,10 @@ class _Passing(Exception):
     def __init__(self, what: str, retry_after_s: float | None):
         super().__init__(what)
         self.retry_after_s = retry_after_s
+
+
+class _TooLong(Exception):
+    """The server finds the prompt too long."""
 
 
 class _NoRedirects(urllib.request.HTTPRedirectHandler):
@@ -285,9 +290,16 @@ def _retry_after_s(headers: Headers) -> float | None:
         return None
 
 
-def _message(raw: bytes) -> str:
+def _body_of(err: urllib.error.HTTPError) -> str:
+    try:
+        with err:
+            return err.read().decode(errors="replace")
+    except (OSError, HTTPException) as broken:
+        return f"(the answer broke off: {broken})"
+
+
+def _message(text: str) -> str:
     """Return what an error's body says, in one short line."""
-    text = raw.decode(errors="replace")
     try:
         said = json.loads(text)
     except ValueError:
@@ -309,8 +321,6 @@ def _read(raw: bytes) -> Answer:
     """
     try:
         body = json.loads(raw)
-        if body.get("too_long"):
-            return Answer("", 0, "context_full", 0, 0)
         choice, usage = body["choices"][0], body.get("usage") or {}
         message = choice["message"]
         content = message.get("content") or ""

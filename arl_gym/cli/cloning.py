@@ -48,6 +48,14 @@ Kept are successful episodes (or those of --min-score) with a valid format in ev
 the problems named by --drop-problem. --resume FILE.jsonl keeps all episodes as they end, and goes on from
 there."""
 
+_SAYS = {
+    "empty": "that are empty",
+    "format": "outside the format",
+    "tags": "without paired tags",
+    "cjk": "with CJK ideographs",
+    "repeated": "that repeat themselves",
+    "empty_think": "without a thought",
+}
 _FROM_CONFIG = ("temperature", "max_tokens", "max_context", "batch_size", "chat_template_kwargs")
 
 
@@ -161,15 +169,5 @@ def _print_table(counts: Mapping[str, int], problems: Mapping[str, int], *, n_ke
     table.add_row("kept", str(n_kept))
     for name in PROBLEMS:
         if problems[name]:
-            table.add_row(f"responses that are {_SAYS[name]}", str(problems[name]))
+            table.add_row(f"responses {_SAYS[name]}", str(problems[name]))
     Console().print(table, highlight=False, markup=False)
-
-
-_SAYS = {
-    "empty": "empty",
-    "format": "not in the format",
-    "tags": "without paired tags",
-    "cjk": "in part Chinese",
-    "repeated": "repeating themselves",
-    "empty_think": "without a thought",
-}

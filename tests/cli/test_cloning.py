@@ -47,7 +47,7 @@ def test_problems_are_counted_and_dropped_where_asked(tmp_path, capsys):
     assert main(["collect", *args]) == 0
     shown = capsys.readouterr().out
     assert re.search(r"kept +2 ", shown)
-    assert re.search(r"responses that are without a thought +[1-9]", shown)
+    assert re.search(r"responses without a thought +[1-9]", shown)
     assert main(["collect", *args, "--drop-problem", "empty_think"]) == 0
     assert re.search(r"dropped: lint +2 ", capsys.readouterr().out)
 
