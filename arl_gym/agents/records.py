@@ -1,14 +1,15 @@
 """Trajectories on disk: compressed JSONL with the schema of `wrappers.record_episode`, and a little more.
 
 An episode also has `task_type, group, copy, error`; a turn also `finish, append, n_kept` and, from policies
-that have tokens, `prompt_ids, completion_ids, logprobs`. Pictures lie under `images/` beside the file.
+that have tokens, `prompt_ids, completion_ids, logprobs`; whoever writes may add to a turn what reading ignores.
+Pictures lie under `images/` beside the file.
 """
 
 import gzip
 import json
 import os
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,16 +27,29 @@ _TURN_KEYS = ("response", "action", "env_reward", "format_penalty", "anchor", "f
 _TOKEN_KEYS = ("prompt_ids", "completion_ids", "logprobs")
 
 
-def write_trajectories(path: str | Path, trajectories: Iterable[Trajectory]) -> None:
-    """Write a `.jsonl.gz` file; it appears under its name only when it is complete."""
+def write_trajectories(
+    path: str | Path,
+    trajectories: Iterable[Trajectory],
+    extras: Sequence[Sequence[Mapping[str, Any]]] | None = None,
+) -> None:
+    """Write a `.jsonl.gz` file; it appears under its name only when it is complete.
+
+    Args:
+        path: The file; folders above it are made.
+        trajectories: The episodes.
+        extras: Per trajectory and turn, what to add to the turn's record; must be JSON.
+    """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     draft = Path(name)
     try:
         with os.fdopen(handle, "wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as packed:
-            for trajectory in trajectories:
-                packed.write(json.dumps(_record(trajectory, path.parent / "images")).encode() + b"\n")
+            for j, trajectory in enumerate(trajectories):
+                record = _record(trajectory, path.parent / "images")
+                if extras is not None:
+                    record["turns"] = [t | e for t, e in zip(record["turns"], extras[j], strict=True)]
+                packed.write(json.dumps(record).encode() + b"\n")
         draft.chmod(0o644)
         draft.replace(path)
     except BaseException:

@@ -60,6 +60,16 @@ def test_a_turn_shows_the_reward_after_the_penalty_and_ids_only_where_there_are_
     assert "prompt_ids" not in turn
 
 
+def test_extras_are_recorded_beside_the_turn_and_ignored_on_reading(tmp_path):
+    path = tmp_path / "e.jsonl.gz"
+    write_trajectories(path, [episode(), episode("")], [[{"advantage": 0.5}], [{"entropies": [1.0, None]}]])
+    (one,), (two,) = (json.loads(line)["turns"] for line in gzip.decompress(path.read_bytes()).splitlines())
+    assert (one["advantage"], two["entropies"], one["env_reward"]) == (0.5, [1.0, None], 1.0)
+    assert read_trajectories(path) == [episode(), episode("")]
+    with pytest.raises(ValueError, match="argument 2 is shorter"):
+        write_trajectories(path, [episode()], [[]])
+
+
 def test_equal_episodes_give_equal_bytes(tmp_path):
     for name in "ab":
         write_trajectories(tmp_path / f"{name}.jsonl.gz", [episode()])
