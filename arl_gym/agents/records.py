@@ -1,8 +1,8 @@
 """Trajectories on disk: compressed JSONL with the schema of `wrappers.record_episode`, and a little more.
 
 An episode also has `task_type, group, copy, error`; a turn also `finish, append, n_kept` and, from policies
-that have tokens, `prompt_ids, completion_ids, logprobs`; whoever writes may add to a turn what reading ignores.
-Pictures lie under `images/` beside the file.
+that have tokens, `prompt_ids, completion_ids, logprobs`. Whoever writes may add more to a turn, which reading
+ignores. Pictures lie under `images/` beside the file.
 """
 
 import gzip

@@ -148,3 +148,31 @@ def clone_rows(steps):
     for row in clone[9::10]:
         row["clone/val_loss"] = row["clone/train_loss"] + 0.03
     return clone
+
+
+def recorded_episode(*, group=0, copy=0, rewards=(-0.1, 10.9), penalties=(0.0, 0.0), success=True):
+    """An episode as `write_trajectories` records it; a penalty says that the format was broken."""
+
+    def turn(k, reward, penalty):
+        parts = [{"type": "text", "text": f"Step {k}."}, {"type": "image", "hash": "abc"}]
+        return {
+            "messages": [{"role": "system", "content": "You play."}, {"role": "user", "content": parts}],
+            "response": "<action>right</action>",
+            "action": "right",
+            "env_reward": reward,
+            "format_penalty": penalty,
+            "anchor": "",
+            "format_valid": not penalty,
+            "action_valid": True,
+            "finish": "stop",
+            "append": False,
+            "n_kept": 3,
+            "reward": reward - penalty,
+        }
+
+    return {
+        **{"env_id": "ARL/Sokoban-v0", "task_id": "train/000007", "dataset": "generated", "split": "train"},
+        **{"content_hash": "0f1e", "success": success, "score": float(success), "stop": "terminated"},
+        **{"task_type": "", "group": group, "copy": copy, "error": ""},
+        "turns": [turn(k, r, p) for k, (r, p) in enumerate(zip(rewards, penalties, strict=True), start=1)],
+    }
