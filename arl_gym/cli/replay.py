@@ -3,7 +3,7 @@
 import base64
 import html
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from arl_gym.agents.records import read_trajectories
@@ -64,16 +64,37 @@ def _text(message: Message) -> str:
 
 
 def _verdict(turn: Turn) -> str:
-    """Return what the turn brought, in one line."""
-    facts = [f"action {turn.action!r}", f"reward {turn.env_reward:g}"]
-    if turn.format_penalty:
-        facts.append(f"penalty {turn.format_penalty:g}")
-    if not turn.format_valid:
+    return verdict(
+        turn.action,
+        reward=turn.env_reward,
+        penalty=turn.format_penalty,
+        format_valid=turn.format_valid,
+        action_valid=turn.action_valid,
+        finish=turn.finish,
+    )
+
+
+def verdict(
+    action: str,
+    *,
+    reward: float,
+    penalty: float,
+    format_valid: bool,
+    action_valid: bool,
+    finish: str,
+    numbers: Iterable[str] = (),
+) -> str:
+    """Return what a turn brought, in one line; `numbers` go in between."""
+    facts = [f"action {action!r}", f"reward {reward:g}"]
+    if penalty:
+        facts.append(f"penalty {penalty:g}")
+    facts += numbers
+    if not format_valid:
         facts.append("format broken")
-    if not turn.action_valid:
+    if not action_valid:
         facts.append("action not valid")
-    if turn.finish != "stop":
-        facts.append(f"finish: {turn.finish}")
+    if finish != "stop":
+        facts.append(f"finish: {finish}")
     return ", ".join(facts)
 
 

@@ -88,7 +88,7 @@ def _turn_fields(number: int, turn: Mapping[str, Any]) -> dict[str, Any]:
         "penalty": turn["format_penalty"],
         "reward": turn["env_reward"] - turn["format_penalty"],
         **{key: turn[key] for key in ("format_valid", "action_valid")},
-        "finish": turn.get("finish", ""),
+        "finish": turn.get("finish", "stop"),
         "n_tokens": turn.get("n_kept", 0),
         **{key: turn[key] for key in ("advantage", *TOKEN_LISTS) if key in turn},
     }
