@@ -53,7 +53,17 @@ function parse(text) {
     if (!data.fields.includes(field)) throw new Error(`no field "${field}"; there are ${data.fields.join(", ")}`);
     terms.push([field, term(groups)]);
   }
-  return (member, turn) => terms.every(([field, test]) => test(turn.fields[field] ?? member.fields[field]));
+  return (member, turn) => terms.every(([field, test]) => test(valueOf(member, turn, field)));
+}
+
+function valueOf(member, turn, field) {
+  if (field !== "prompt") return turn.fields[field] ?? member.fields[field];
+  const last = turn.messages.at(-1);
+  return last ? partsOf(last).map((part) => part.text ?? `[image ${part.hash}]`).join("\n") : "";
+}
+
+function partsOf(message) {
+  return typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
 }
 
 function term(groups) {
@@ -122,18 +132,28 @@ const near = new IntersectionObserver(
   { rootMargin: "800px" },
 );
 
-function showGroup(g) {
+async function addTokens(g) {
+  const packed = $(`tokens-${g}`);
+  if (!packed) return;
+  const lists = await unpack(packed.textContent);
+  data.groups[g].forEach((member, m) => member.turns.forEach((turn, k) => Object.assign(turn, lists[m][k])));
+  packed.remove();
+}
+
+async function showGroup(g) {
   shown = g;
-  near.disconnect();
   hideTip();
   for (const button of $("groups").querySelectorAll("button")) {
     button.setAttribute("aria-current", Number(button.dataset.g) === g);
   }
   if (g === null) {
-    $("group").replaceChildren(make("p", { class: "note" }, "No group has such a turn."));
+    $("group").replaceChildren(make("p", { class: "note" }, "Nothing to show."));
     return;
   }
   history.replaceState(null, "", `#${g}`);
+  await addTokens(g);
+  if (shown !== g) return;
+  near.disconnect();
   const members = data.groups[g].filter((m) => !holds || m.turns.some((turn) => holds(m, turn)));
   const grid = make("div", { class: "members", tabindex: 0, role: "region", "aria-label": "Members of the group" });
   grid.style.gridTemplateColumns = `repeat(${members.length}, minmax(min(17rem, 85vw), 1fr))`;
@@ -208,9 +228,8 @@ function fill(card) {
 }
 
 function prompt(message) {
-  const parts = typeof message.content === "string" ? [{ type: "text", text: message.content }] : message.content;
   const body = make("div", {});
-  for (const part of parts) {
+  for (const part of partsOf(message)) {
     if (part.type === "text") body.append(part.text);
     else if (data.images[part.hash]) {
       const src = `data:image/png;base64,${data.images[part.hash]}`;
@@ -358,7 +377,7 @@ async function start() {
   data = await unpack($("data").textContent);
   listGroups();
   const asked = Number(location.hash.slice(1));
-  showGroup(data.groups.length ? (asked in data.groups ? asked : 0) : null);
+  await showGroup(data.groups.length ? (asked in data.groups ? asked : 0) : null);
   $("groups").addEventListener("click", (event) => {
     const button = event.target.closest("button");
     if (button) showGroup(Number(button.dataset.g));

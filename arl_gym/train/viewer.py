@@ -23,6 +23,7 @@ from arl_gym.train.files import write_atomically
 from arl_gym.train.recordings import TOKEN_LISTS, episode_fields, turn_fields
 
 IMAGE_BYTES = 20_000_000
+_LEVEL = 4  # of compression; 9 takes ten times as long for a few percent
 _PAGE = """<!doctype html>
 <html lang="en">
 <head>
@@ -53,10 +54,11 @@ placeholder="advantage &lt; 0 and not format_valid" aria-describedby="found"></l
 </header>
 <div class="columns">
 <nav aria-label="Groups"><ul id="groups"></ul></nav>
-<main id="group" tabindex="-1"><noscript>This page needs its script to be allowed.</noscript></main>
+<main id="group" tabindex="-1">\
+<p class="note">Unpacking…</p><noscript>This page needs its script to be allowed.</noscript></main>
 </div>
 <div id="tip" role="status" hidden></div>
-<script id="data" type="application/octet-stream">{data}</script>
+{blobs}
 <script>{script}</script>
 </body>
 </html>
@@ -91,15 +93,35 @@ def write_viewer(
 
 def _page(episodes: Sequence[Mapping[str, Any]], images: Path, title: str, image_bytes: int) -> str:
     style, script = (_part(f"viewer.{kind}") for kind in ("css", "js"))
-    data = json.dumps(_data(episodes, images, image_bytes), separators=(",", ":"))
+    groups: dict[int, list[Mapping[str, Any]]] = {}
+    for episode in episodes:
+        groups.setdefault(episode_fields(episode)["group"], []).append(episode)
+    members = [[_member(episode) for episode in group] for group in groups.values()]
+    tokens = [
+        [[_tokens(turn) for turn in episode["turns"]] for episode in group] for group in groups.values()
+    ]
+    data = {
+        "groups": members,
+        "fields": sorted({name for group in members for member in group for name in _names(member)}),
+        "scales": _scales([turn for episode in episodes for turn in episode["turns"]]),
+        **_pictures(_hashes(episodes), images, image_bytes),
+    }
+    # The numbers of tokens are most of a page, and are unpacked when their group is shown.
+    blobs = [_blob("data", data), *(_blob(f"tokens-{g}", group) for g, group in enumerate(tokens))]
     return _PAGE.format(
         title=escape(title.encode(errors="replace").decode()),
         facts="".join(f"<li>{escape(fact)}</li>" for fact in _facts(episodes)),
         style=style,
         script=script,
         hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        data=base64.b64encode(gzip.compress(data.encode(), mtime=0)).decode(),
+        blobs="\n".join(blobs),
     )
+
+
+def _blob(name: str, data: object) -> str:
+    packed = gzip.compress(json.dumps(data, separators=(",", ":")).encode(), _LEVEL, mtime=0)
+    text = base64.b64encode(packed).decode()
+    return f'<script id="{name}" type="application/octet-stream">{text}</script>'
 
 
 def _part(name: str) -> str:
@@ -119,40 +141,30 @@ def _facts(episodes: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
-def _data(episodes: Sequence[Mapping[str, Any]], images: Path, image_bytes: int) -> dict[str, Any]:
-    """Return what the script reads: members by group, images by hash, and where the colours saturate."""
-    groups: dict[int, list[dict[str, Any]]] = {}
-    for episode in episodes:
-        member = _member(episode)
-        groups.setdefault(member["fields"]["group"], []).append(member)
-    turns = [turn for members in groups.values() for member in members for turn in member["turns"]]
-    return {
-        "groups": list(groups.values()),
-        "fields": sorted({name for m in groups.values() for member in m for name in _names(member)}),
-        "scales": _scales(turns),
-        **_pictures(_hashes(episodes), images, image_bytes),
-    }
-
-
 def _names(member: Mapping[str, Any]) -> set[str]:
-    return set(member["fields"]).union(*(turn["fields"] for turn in member["turns"]))
+    return {"prompt"}.union(member["fields"], *(turn["fields"] for turn in member["turns"]))
 
 
 def _member(episode: Mapping[str, Any]) -> dict[str, Any]:
     shared = episode_fields(episode)
     turns = []
     for fields, record in zip(turn_fields(episode), episode["turns"], strict=True):
-        own = {k: v for k, v in fields.items() if k not in shared and not isinstance(v, list)}
-        turns.append(
-            {
-                "fields": own,
-                "messages": record.get("messages", []),
-                # The kept ones: what was sampled beyond them had no effect.
-                "ids": (record.get("completion_ids") or [])[: record.get("n_kept", 0)],
-                **{key: record[key] for key in ("tokens", *TOKEN_LISTS) if key in record},
-            }
-        )
+        # The script reads the prompt from the messages, which are longer than all the rest.
+        own = {k: v for k, v in fields.items() if k not in {*shared, "prompt"} and not isinstance(v, list)}
+        turns.append({"fields": own, "messages": record.get("messages", [])})
     return {"fields": shared, "error": episode.get("error", ""), "turns": turns}
+
+
+def _tokens(turn: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is known of the kept tokens: what was sampled beyond them had no effect."""
+    lists = {key: _short(turn[key]) for key in TOKEN_LISTS if key in turn}
+    if "tokens" in turn:
+        lists["tokens"] = turn["tokens"]
+    return lists | {"ids": (turn.get("completion_ids") or [])[: turn.get("n_kept", 0)]}
+
+
+def _short(values: Sequence[float | None]) -> list[float | None]:
+    return [None if value is None else round(value, 4) for value in values]
 
 
 def _scales(turns: Sequence[Mapping[str, Any]]) -> dict[str, float]:
@@ -164,7 +176,7 @@ def _scales(turns: Sequence[Mapping[str, Any]]) -> dict[str, float]:
         if old is not None and new is not None
     ]
     entropies = [e for turn in turns for e in turn.get("entropies", ()) if e is not None]
-    advantages = [abs(a) for turn in turns if (a := turn["fields"].get("advantage")) is not None]
+    advantages = [abs(a) for turn in turns if (a := turn.get("advantage")) is not None]
     return {"ratio": _most(logs), "entropy": _most(entropies), "advantage": _most(advantages)}
 
 
