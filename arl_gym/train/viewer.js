@@ -165,9 +165,12 @@ async function showGroup(g) {
       const card = make("section", { class: "turn", "aria-label": `Copy ${member.fields.copy}, turn ${k + 1}` });
       card.style.gridArea = `${k + 2} / ${column + 1}`;
       card.source = { member, turn: member.turns[k] };
-      if (holds) card.classList.add(holds(member, member.turns[k]) ? "found" : "other");
       grid.append(card);
-      near.observe(card);
+      if (holds && !holds(member, card.source.turn)) fold(card);
+      else {
+        card.classList.toggle("found", Boolean(holds));
+        near.observe(card);
+      }
     });
   }
   const first = data.groups[g][0].fields;
@@ -199,6 +202,19 @@ function head(member, column) {
   return node;
 }
 
+// What the filter does not find takes one line, until it is asked for.
+function fold(card) {
+  card.classList.add("folded");
+  const { turn } = card.source;
+  const button = make("button", { type: "button" }, `Turn ${turn.fields.turn}: → ${turn.fields.action}`);
+  button.addEventListener("click", () => {
+    card.classList.remove("folded");
+    card.replaceChildren();
+    fill(card);
+  });
+  card.append(button);
+}
+
 function fill(card) {
   const { member, turn } = card.source;
   const f = turn.fields;
@@ -212,7 +228,7 @@ function fill(card) {
   const messages = turn.messages.map((message) => prompt(message));
   if (messages.length > 1) {
     const earlier = messages.slice(0, -1);
-    card.append(make("details", {}, make("summary", {}, `${earlier.length} earlier messages`), ...earlier));
+    card.append(make("details", {}, make("summary", {}, `${earlier.length} earlier ${earlier.length > 1 ? "messages" : "message"}`), ...earlier));
   }
   card.append(...messages.slice(-1), ...response(member, turn));
   const verdict = make("div", {}, "→ ", make("span", { class: "action" }, f.action || "(nothing)"));
@@ -236,14 +252,15 @@ function prompt(message) {
       body.append(make("img", { src, alt: "what the agent saw" }));
     } else body.append(make("span", { class: "note" }, `[image ${part.hash} ${data.notes[part.hash]}]`));
   }
-  return make("div", { class: "text prompt", tabindex: 0, role: "region", "aria-label": message.role }, body);
+  const look = body.querySelector("img") ? "text prompt pictures" : "text prompt";
+  return make("div", { class: look, tabindex: 0, role: "region", "aria-label": message.role }, body);
 }
 
 function response(member, turn) {
   const count = Math.max(turn.ids.length, turn.tokens?.length ?? 0, turn.old_logprobs?.length ?? 0);
   const whole = make("div", { class: "text response", tabindex: 0 }, turn.fields.response);
   if (!count) return [whole];
-  const label = "Response, token by token: arrow keys move, numbers follow";
+  const label = "Response, token by token: the arrow keys move";
   const tokens = make("div", { class: "text response tokens", tabindex: 0, role: "group", "aria-label": label });
   for (let i = 0; i < count; i += 1) {
     tokens.append(make("span", { "data-i": i }, turn.tokens ? turn.tokens[i] : "▪"));
