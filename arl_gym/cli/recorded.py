@@ -59,7 +59,7 @@ def show_episodes(
     if html is not None:
         out = run / f"step-{step}.html" if html == Path() else html
         write_viewer(episodes[:limit], steps[step].parent / "images", out, title=_title(run, step))
-        yield f"{len(episodes[:limit])} episodes of step {step}: {out}"
+        yield f"{counted(len(episodes[:limit]), 'episode')} of step {step}: {out}"
         return
     yield f"step {step}"
     yield from _table(episodes if where is not None else episodes[:limit])
@@ -96,14 +96,15 @@ def _table(episodes: Sequence[Episode]) -> Iterator[str]:
         )
     yield from columns(rows, ">><><><>>")
     solved = sum(bool(e["success"]) for e in episodes)
-    yield f"{len(episodes)} episodes, {solved} solved"
+    yield f"{counted(len(episodes), 'episode')}, {solved} solved"
 
 
 def _turns(turns: Sequence[Fields], limit: int, n_episodes: int) -> Iterator[str]:
     for turn in turns[:limit]:
         yield from _turn(turn)
-    more = f"; {len(turns) - limit} are not shown, see --limit" if len(turns) > limit else ""
-    yield f"\n{len(turns)} turns of {n_episodes} episodes match{more}"
+    of = f"{counted(len(turns), 'turn')} of {counted(n_episodes, 'episode')}"
+    more = f", of which {limit} are shown (--limit)" if len(turns) > limit else ""
+    yield f"\n{of} {'matches' if len(turns) == 1 else 'match'}{more}"
 
 
 def _turn(turn: Fields) -> Iterator[str]:
@@ -132,6 +133,11 @@ def _tail(text: str) -> str:
     """Return the end of a prompt, which holds what is new."""
     shown = "\n".join(text.splitlines()[-_PROMPT_LINES:])[-_PROMPT_CHARACTERS:]
     return shown if len(shown) == len(text) else f"… {shown}"
+
+
+def counted(n: int, noun: str) -> str:
+    """Return a number of things, for example "2 turns"."""
+    return f"{n} {noun}{'' if n == 1 else 's'}"
 
 
 def printable(text: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from arl_gym.cli.options import parser, positive_int
-from arl_gym.cli.recorded import columns, show_episodes
+from arl_gym.cli.recorded import columns, counted, show_episodes
 from arl_gym.cli.settings import say
 from arl_gym.errors import ConfigError, DataError
 from arl_gym.train.alarms import Alarms
@@ -19,6 +19,7 @@ from arl_gym.train.recordings import recorded_steps
 
 _LAST = 10
 _NEWEST = -1
+_WIDTH = 40
 
 
 def run(args: list[str]) -> int:
@@ -105,13 +106,16 @@ def _settings(raw: Mapping[str, Any]) -> Iterator[str]:
     }
     if own:
         yield f"\nunlike {raw.get('method', 'SAMPO')}'s defaults"
-        yield from columns(
-            [
-                [f"  {key}", repr(value), f"({usual[key]!r})" if key in usual else ""]
-                for key, value in own.items()
-            ],
-            "<<<",
-        )
+        rows = [
+            [f"  {key}", _short(value), f"({_short(usual[key])})" if key in usual else ""]
+            for key, value in own.items()
+        ]
+        yield from columns(rows, "<<<")
+
+
+def _short(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"
 
 
 def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -141,5 +145,5 @@ def _alarms(rows: Sequence[Row], raw: Mapping[str, Any]) -> Iterator[str]:
     for row in rows:
         alarms.update(int(row["step"] or 0), row)
     if alarms.raised:
-        yield f"\n{len(alarms.raised)} alarms"
+        yield f"\n{counted(len(alarms.raised), 'alarm')}"
         yield from (f"  step {step}: {alarm.text}" for step, alarm in alarms.raised)

@@ -44,9 +44,10 @@ _FUNCTIONS: dict[str, Callable[[Any], Any]] = {
     "any": any,
     "all": all,
 }
-_FORMS = (ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd, ast.BinOp)
-_MORE_FORMS = (ast.Compare, ast.Eq, ast.NotEq, ast.In, ast.NotIn, ast.Call, ast.Name, ast.Load, ast.Constant)
-_ALLOWED = (*_FORMS, *_MORE_FORMS, ast.Tuple, ast.List, *_ARITHMETIC, *_ORDER)
+_ALLOWED = (
+    *(ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.USub, ast.UAdd, ast.BinOp),
+    *(ast.Compare, ast.cmpop, ast.Call, ast.Name, ast.Load, ast.Constant, ast.Tuple, ast.List, *_ARITHMETIC),
+)
 # `return` is the best name of that field, but a word of Python.
 _RETURN = "return_"
 
@@ -97,7 +98,7 @@ class Condition:
         )
 
     def _check(self, node: ast.AST) -> None:
-        if not isinstance(node, _ALLOWED):
+        if not isinstance(node, _ALLOWED) or isinstance(node, ast.Is | ast.IsNot):
             raise self._error(f"{type(node).__name__} is not allowed")
         if isinstance(node, ast.Constant) and not isinstance(node.value, int | float | str | None):
             raise self._error(f"{node.value!r} is neither a number nor a text")
@@ -158,17 +159,20 @@ class Condition:
     def _compared(self, op: ast.cmpop, a: Any, b: Any) -> Any:
         if isinstance(op, ast.Eq | ast.NotEq):
             return (a == b) == isinstance(op, ast.Eq)
-        if isinstance(op, ast.In | ast.NotIn):
-            if a is None or b is None:
-                return False
-            if not isinstance(b, list) and not (isinstance(a, str) and isinstance(b, str)):
-                raise self._error(f"in needs a text or a list on its right, got {a!r} in {b!r}")
-            return (a in b) == isinstance(op, ast.In)
+        if type(op) not in _ORDER:
+            return self._contained(a, b, wanted=isinstance(op, ast.In))
         if isinstance(a, list):
             return [self._ordered(op, item, b) for item in a]
         if isinstance(b, list):
             return [self._ordered(op, a, item) for item in b]
         return self._ordered(op, a, b)
+
+    def _contained(self, a: Any, b: Any, *, wanted: bool) -> bool:
+        if a is None or b is None:
+            return False
+        if not isinstance(b, list) and not (isinstance(a, str) and isinstance(b, str)):
+            raise self._error(f"in needs a text or a list on its right, got {a!r} in {b!r}")
+        return (a in b) == wanted
 
     def _ordered(self, op: ast.cmpop, a: Any, b: Any) -> bool:
         if a is None or b is None:

@@ -15,6 +15,7 @@ function make(tag, attributes, ...children) {
 const known = (value) => value !== undefined && value !== null;
 const number = (value, digits = 2) => (known(value) ? `${Number(value.toFixed(digits))}`.replace("-", "−") : "–");
 const signed = (value) => (value > 0 ? "+" : "") + number(value);
+const counted = (n, noun) => `${n} ${noun}${n === 1 ? "" : "s"}`;
 
 async function unpack(text) {
   const bytes = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
@@ -177,7 +178,7 @@ async function showGroup(g) {
   const hidden = data.groups[g].length - members.length;
   const title = `Group ${first.group}: ${first.task}${first.kind ? ` (${first.kind})` : ""}`;
   $("group").replaceChildren(make("h2", {}, title), grid);
-  if (hidden) $("group").append(make("p", { class: "note" }, `${hidden} members without such a turn are hidden.`));
+  if (hidden) $("group").append(make("p", { class: "note" }, `${counted(hidden, "member")} without such a turn left out.`));
 }
 
 function head(member, column) {
@@ -195,7 +196,7 @@ function head(member, column) {
       make("strong", { class: fields.success ? "good" : "bad" }, fields.success ? "✓ success" : "✗ no success"),
     ),
     make("div", { class: "numbers" }, `return ${signed(fields.return)}, mean A ${signed(mean)}, ${fields.stop}`),
-    make("div", { class: "numbers" }, `${turns.length} turns, ${valid} with a valid format`),
+    make("div", { class: "numbers" }, `${counted(turns.length, "turn")}, ${valid} with a valid format`),
   );
   if (member.error) node.append(make("div", { class: "bad" }, member.error));
   node.style.gridArea = `1 / ${column + 1}`;
@@ -228,7 +229,7 @@ function fill(card) {
   const messages = turn.messages.map((message) => prompt(message));
   if (messages.length > 1) {
     const earlier = messages.slice(0, -1);
-    card.append(make("details", {}, make("summary", {}, `${earlier.length} earlier ${earlier.length > 1 ? "messages" : "message"}`), ...earlier));
+    card.append(make("details", {}, make("summary", {}, counted(earlier.length, "earlier message")), ...earlier));
   }
   card.append(...messages.slice(-1), ...response(member, turn));
   const verdict = make("div", {}, "→ ", make("span", { class: "action" }, f.action || "(nothing)"));
@@ -375,10 +376,10 @@ function applyFilter() {
     turns += count;
     episodes += counts.filter(Boolean).length;
     button.parentElement.hidden = Boolean(holds) && !count;
-    button.querySelector(".matches").textContent = count ? `${count} turns found` : "";
+    button.querySelector(".matches").textContent = count ? `${counted(count, "turn")} found` : "";
     if (!button.parentElement.hidden && best === null) best = Number(button.dataset.g);
   }
-  $("found").textContent = holds ? `${turns} turns of ${episodes} episodes` : "";
+  $("found").textContent = holds ? `${counted(turns, "turn")} of ${counted(episodes, "episode")}` : "";
   const visible = shown !== null && !$("groups").children[shown].hidden;
   showGroup(visible ? shown : best);
 }

@@ -5,7 +5,7 @@ import pytest
 from arl_gym.cli import main
 from tests.train.fake_run import make_run, recorded_episode, write_episodes, write_rows
 
-MONITORED = "\n[monitor]\nmin_format_valid = 0.9\n[rollout]\ngroups = 4\n"
+MONITORED = f'\n[monitor]\nmin_format_valid = 0.9\n[rollout]\ngroups = 4\n[model]\nwords = "{"a" * 200}"\n'
 
 
 @pytest.fixture
@@ -52,6 +52,7 @@ def test_a_run_is_shown_by_what_is_unusual_and_how_its_metrics_went(run, capsys)
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     assert f"{run}: SAMPO on ARL/Sokoban-v0, seed 3" in lines
     assert "rollout.groups 4 (16)" in lines
+    assert f"model.words '{'a' * 39}… ('')" in lines
     assert not any(line.startswith(("loss.clip_low", "seed", "run_dir")) for line in lines)
     assert "training, step 12" in lines
     # The last ten: nine of 1.0 and 0.75.
@@ -101,13 +102,13 @@ def test_turns_that_match_are_shown_with_what_they_answered_and_brought(run, cap
     assert "── group 0, copy 1, turn 1 of 2 ─" in shown
     assert "[prompt]\nStep 1.\n[image abc]\n[response]\n<action>right</action>\n" in shown
     assert "action 'right', reward -0.1, penalty 0.5, advantage -1.500, format broken\n" in shown
-    assert shown.endswith("\n1 turns of 1 episodes match\n")
+    assert shown.endswith("\n1 turn of 1 episode matches\n")
 
 
 def test_a_limit_says_what_it_leaves_out(run, capsys):
     shown = show(capsys, run, "--where", "success", "--limit", 3)
     assert shown.count("[response]") == 3
-    assert shown.endswith("\n4 turns of 2 episodes match; 1 are not shown, see --limit\n")
+    assert shown.endswith("\n4 turns of 2 episodes match, of which 3 are shown (--limit)\n")
 
 
 def test_long_prompts_are_shown_from_their_end_and_nothing_steers_the_terminal(run, capsys):
@@ -128,7 +129,7 @@ def test_the_page_lies_in_the_run_folder_or_where_it_is_asked_for(run, capsys, t
     out = tmp_path / "mine.html"
     assert (
         show(capsys, run, "--html", out, "--where", "success", "--limit", 1)
-        == f"1 episodes of step 120: {out}\n"
+        == f"1 episode of step 120: {out}\n"
     )
 
 
@@ -137,7 +138,7 @@ def test_the_page_lies_in_the_run_folder_or_where_it_is_asked_for(run, capsys, t
     [
         (["--step", "3"], "recorded no episodes of step 3; it did of 2, 120"),
         (["--group", "7"], "there is no group 7 in this step; there are 0, 1"),
-        (["--where", "retrun > 5"], "unknown field 'retrun'"),
+        (["--where", "rewards > 5"], "unknown field 'rewards'"),
         (["--where", "ratio > 1"], "unknown field 'ratio'"),
     ],
 )

@@ -84,7 +84,7 @@ def test_what_does_not_hold_does_not_match(text):
         ("group = 3", "no expression"),
         ("'drawer in action", "no expression"),
         ("not " * 5000 + "success", "no expression"),
-        ("gruop == 3", "unknown field 'gruop'"),
+        ("steps == 3", "unknown field 'steps'"),
         ("action.upper() == 'A'", "'action.upper' is no function"),
         ("action.__class__", "Attribute is not allowed"),
         ("response[0] == 'a'", "Subscript is not allowed"),

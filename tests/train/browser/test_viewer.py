@@ -96,12 +96,12 @@ def test_the_filter_finds_what_the_command_line_finds(browser, text):
     names = {name for fields in turns for turn in fields for name in turn}
     counts = [sum(Condition(text, names).matches(turn) for turn in fields) for fields in turns]
     assert sum(counts) > 0
-    assert found(browser, text) == f"{sum(counts)} turns of {sum(map(bool, counts))} episodes"
+    turn = "turn" if sum(counts) == 1 else "turns"
+    episode = "episode" if sum(map(bool, counts)) == 1 else "episodes"
+    assert found(browser, text) == f"{sum(counts)} {turn} of {sum(map(bool, counts))} {episode}"
 
 
-@pytest.mark.parametrize(
-    ("text", "says"), [("advantag < 1", 'no field "advantag"'), ("1 +", "expected field")]
-)
+@pytest.mark.parametrize(("text", "says"), [("benefit < 1", 'no field "benefit"'), ("1 +", "expected field")])
 def test_a_filter_that_is_none_says_what_is_expected(browser, text, says):
     assert says in found(browser, text)
     assert browser.find_element(By.ID, "filter").get_attribute("aria-invalid") == "true"
