@@ -137,6 +137,8 @@ class Condition:
                 results = [
                     self._compared(op, a, b) for op, a, b in zip(ops, values, values[1:], strict=False)
                 ]
+                if len(results) > 1 and any(isinstance(result, list) for result in results):
+                    raise self._error("a list stands in one comparison only")
                 return results[0] if len(results) == 1 else all(results)
             case ast.Call(func=ast.Name(id=name), args=[argument]):
                 return self._called(name, self._value(argument, fields))
@@ -191,7 +193,7 @@ class Condition:
                 return None
         try:
             return _FUNCTIONS[name](value)
-        except (TypeError, AttributeError) as err:
+        except (TypeError, ValueError) as err:
             raise self._error(f"{name} does not take {value!r}") from err
 
 

@@ -178,7 +178,8 @@ async function showGroup(g) {
   const hidden = data.groups[g].length - members.length;
   const title = `Group ${first.group}: ${first.task}${first.kind ? ` (${first.kind})` : ""}`;
   $("group").replaceChildren(make("h2", {}, title), grid);
-  if (hidden) $("group").append(make("p", { class: "note" }, `${counted(hidden, "member")} without such a turn left out.`));
+  const note = `${counted(hidden, "member")} without such a turn left out.`;
+  if (hidden) $("group").append(make("p", { class: "note" }, note));
 }
 
 function head(member, column) {
@@ -217,7 +218,7 @@ function fold(card) {
 }
 
 function fill(card) {
-  const { member, turn } = card.source;
+  const { turn } = card.source;
   const f = turn.fields;
   const rewards = [`reward ${signed(f.env_reward)}`];
   if (f.penalty) rewards.push(`penalty ${signed(-f.penalty)}`);
@@ -231,7 +232,7 @@ function fill(card) {
     const earlier = messages.slice(0, -1);
     card.append(make("details", {}, make("summary", {}, counted(earlier.length, "earlier message")), ...earlier));
   }
-  card.append(...messages.slice(-1), ...response(member, turn));
+  card.append(...messages.slice(-1), ...response(turn));
   const verdict = make("div", {}, "→ ", make("span", { class: "action" }, f.action || "(nothing)"));
   for (const [bad, text] of [
     [!f.format_valid, "format broken"],
@@ -257,7 +258,7 @@ function prompt(message) {
   return make("div", { class: look, tabindex: 0, role: "region", "aria-label": message.role }, body);
 }
 
-function response(member, turn) {
+function response(turn) {
   const count = Math.max(turn.ids.length, turn.tokens?.length ?? 0, turn.old_logprobs?.length ?? 0);
   const whole = make("div", { class: "text response", tabindex: 0 }, turn.fields.response);
   if (!count) return [whole];
@@ -300,17 +301,21 @@ function swatch(colour) {
 function colourBy(value) {
   mode = value;
   const { ratio, advantage, entropy } = data.scales;
-  const scale = data.scales[mode];
-  const missing = mode !== "none" && !scale;
+  const missing = mode !== "none" && !data.scales[mode];
   const legend = {
     none: [],
-    ratio: [swatch("--less"), `less likely after the update, full at ×${number(Math.exp(-ratio), 3)}`, swatch("--more"),
-      `more likely, full at ×${number(Math.exp(ratio), 3)}`],
-    advantage: [swatch("--less"), `negative, full at ${signed(-advantage)}`, swatch("--more"),
-      `positive, full at ${signed(advantage)}`],
+    ratio: [
+      ...[swatch("--less"), `less likely after the update, full at ×${number(Math.exp(-ratio), 3)}`],
+      ...[swatch("--more"), `more likely, full at ×${number(Math.exp(ratio), 3)}`],
+    ],
+    advantage: [
+      ...[swatch("--less"), `negative, full at ${signed(-advantage)}`],
+      ...[swatch("--more"), `positive, full at ${signed(advantage)}`],
+    ],
     entropy: [swatch("--more"), `full at ${number(entropy, 3)} nats`],
   }[mode];
-  $("legend").replaceChildren(...(missing ? [`The ${mode} of tokens was not recorded, or is 0 everywhere.`] : legend));
+  const why = `The ${mode} of tokens was not recorded, or is ${mode === "ratio" ? 1 : 0} everywhere.`;
+  $("legend").replaceChildren(...(missing ? [why] : legend));
   for (const card of document.querySelectorAll(".turn")) paint(card);
 }
 

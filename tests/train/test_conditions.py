@@ -107,7 +107,9 @@ def test_what_does_not_hold_does_not_match(text):
         ("ratios + 1 > 0", "+ needs two numbers"),
         ("ratios", "put it in any"),
         ("ratios > 1 and success", "put it in any"),
+        ("any(1 < ratios < 2)", "a list stands in one comparison only"),
         ("len(group) > 1", "len does not take 3"),
+        ("sum((1e999, -1e999)) > 1", "sum does not take"),
         ("group / 0 > 1", "division by zero"),
     ],
 )
