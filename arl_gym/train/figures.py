@@ -65,8 +65,8 @@ def _scatter(points: SequencePoints, delta: float, title: str) -> "Figure":
     from matplotlib.patches import Rectangle
     from matplotlib.ticker import MaxNLocator
 
-    figure = Figure(figsize=(6.4, 3.4))
-    axes = figure.add_axes((0.1, 0.15, 0.74, 0.74))
+    figure = Figure(figsize=(8.6, 3.6))
+    axes = figure.add_axes((0.08, 0.15, 0.79, 0.74))
     xs, ys = _limits(points.gap, -delta, 2 * delta), _limits(points.advantage, -1.0, 1.0)
     axes.add_patch(
         Rectangle((delta, ys[0]), xs[1] - delta, -ys[0], facecolor=INK, alpha=0.1, linewidth=0, zorder=0)
@@ -84,7 +84,7 @@ def _scatter(points: SequencePoints, delta: float, title: str) -> "Figure":
         linewidth=0,
         rasterized=len(points.gap) > _MANY_POINTS,
     )
-    bar = figure.colorbar(shown, cax=figure.add_axes((0.87, 0.15, 0.025, 0.74)))
+    bar = figure.colorbar(shown, cax=figure.add_axes((0.9, 0.15, 0.02, 0.74)))
     bar.set_label("mean entropy, nats per token")
     bar.outline.set_visible(False)
     axes.grid(visible=False)

@@ -1,7 +1,7 @@
 """Which figures runs have: what the report shows and what is exported as files.
 
-    for title, draw in details(run):
-        drawings = draw()
+for title, draw in details(run):
+    drawings = draw()
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -76,7 +76,9 @@ def _scored(run: Run) -> list[RecordedStep]:
 def _sequences(run: Run) -> Drawing:
     delta = run.settings.get("loss.mask_delta")
     in_use = isinstance(delta, float)
-    return sequence_scatter(_scored(run)[-1], delta=delta if isinstance(delta, float) else _DELTA, in_use=in_use)
+    return sequence_scatter(
+        _scored(run)[-1], delta=delta if isinstance(delta, float) else _DELTA, in_use=in_use
+    )
 
 
 def _actions(run: Run) -> list[Drawing]:
@@ -92,7 +94,9 @@ def _actions(run: Run) -> list[Drawing]:
         }
         if any(counts.values()):
             name = env_id.rpartition("/")[2]
-            drawings.append(sankey(counts, name=f"actions-{name}", title=f"{name}, step {run.recorded[-1].step}"))
+            drawings.append(
+                sankey(counts, name=f"actions-{name}", title=f"{name}, step {run.recorded[-1].step}")
+            )
     if not drawings:
         raise DataError(f"no episode of the last recorded step of {run.label} has two turns")
     return drawings

@@ -248,11 +248,24 @@ def _words(traces: Sequence[_Trace], chart: Chart, x: Axis) -> str:
 def _draw(traces: Sequence[_Trace], chart: Chart, x: Axis) -> "Figure":
     from matplotlib.figure import Figure
 
+    columns = 2 if max(len(trace.name) for trace in traces) <= 24 else 1
+    # Below the plot, where it hides nothing.
+    legend = 0.19 * math.ceil(len(traces) / columns) if len(traces) > 1 else 0.0
+    height = 2.5 + legend
     # Fixed margins: charts in a grid line up, and a layout engine would draw everything twice.
-    axes = (figure := Figure(figsize=(4.2, 2.5))).add_axes((0.19, 0.18, 0.79, 0.71))
+    box = (0.19, (0.45 + legend) / height, 0.79 if x == "step" else 0.76, 1.775 / height)
+    axes = (figure := Figure(figsize=(4.2, height))).add_axes(box)
     drawn = [line for trace in traces for line in (_band if len(trace.runs) > 1 else _line)(axes, trace)]
-    if len(drawn) > 1:
-        axes.legend(handles=drawn, labels=[str(line.get_label()) for line in drawn])
+    if legend:
+        figure.legend(
+            handles=drawn,
+            labels=[str(line.get_label()) for line in drawn],
+            loc="lower left",
+            bbox_to_anchor=(0.16, 0.0),
+            ncols=columns,
+            borderpad=0.2,
+            labelspacing=0.3,
+        )
     _label(axes, chart, x)
     return figure
 

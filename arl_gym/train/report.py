@@ -6,26 +6,30 @@ part whose file is missing or unreadable becomes a sentence that says so.
     write_report(Path("runs/default"))  # runs/default/report.html
 """
 
+import dataclasses
 import gzip
 import json
 import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from html import escape
 from pathlib import Path
 from typing import Any, TypeVar
 
-from arl_gym.errors import ArlGymError, ConfigError, DataError
-from arl_gym.train.config import load_toml
+from arl_gym.errors import ArlGymError, DataError
+from arl_gym.train.canvas import Drawing, render
 from arl_gym.train.files import write_atomically
-from arl_gym.train.metrics import Row, read_metrics
-from arl_gym.train.plots import curves, describe
+from arl_gym.train.gallery import Shown, curve_drawings, details
+from arl_gym.train.metrics import Row
 from arl_gym.train.result import Difference, Rate, Result, ResultRow, read_result
+from arl_gym.train.runs import Run, differing_settings, group_runs, load_runs
+from arl_gym.train.stability import describe_stability, stability
+from arl_gym.train.tables import Table, group_table, run_table, shown
 
 T = TypeVar("T")
 
 _TIMES = {"rollout": "Rollout", "score": "Scoring", "update": "Update"}
-_SMOOTH_FROM = 40  # steps; shorter runs are shown as they are
 
 _CSS = """
 :root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #ffffff;
@@ -47,6 +51,7 @@ h3 { font-size: 1rem; margin: 1rem 0 .4rem; }
 .facts .warn { border-color: var(--bad); color: var(--bad); font-weight: 600; }
 .missing, .note, caption { color: var(--soft); font-size: .9rem; }
 .scroll { overflow-x: auto; }
+.scroll + .scroll { margin-top: 1.25rem; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
 caption { text-align: left; padding-bottom: .5rem; position: sticky; left: 0;
   max-width: calc(100vw - 2.5rem); }
@@ -62,6 +67,8 @@ td small { color: var(--soft); }
 .charts { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr)); }
 .charts div { background: var(--card); border-radius: .5rem; padding: .75rem; }
 .charts svg { display: block; width: 100%; height: auto; }
+.charts.wide { grid-template-columns: minmax(0, 56rem); }
+.tip:hover path { opacity: .85 !important; }
 .share { display: flex; height: 1.25rem; border-radius: .3rem; overflow: hidden; margin-bottom: .75rem; }
 .key { display: inline-block; width: .8rem; height: .8rem; border-radius: .2rem; margin-right: .5rem; }
 .t0 { background: #0072b2; } .t1 { background: #e69f00; }
@@ -80,76 +87,76 @@ pre { background: var(--card); border-radius: .4rem; padding: .7rem; margin: .25
 # ---- the two reports
 
 
-def write_report(run_dir: Path, out: Path | None = None) -> Path:
-    """Write the report of one run and return its path (default: `report.html` in the run folder).
+def write_report(run_dir: Path, out: Path | None = None, *, how: Shown | None = None) -> Path:
+    """Write the report of one run and return its path.
+
+    Args:
+        run_dir: The run folder.
+        out: The page; None: `report.html` in the run folder.
+        how: How its curves are shown.
 
     Raises:
         DataError: If `run_dir` is no folder.
         ArlGymError: If the report cannot be written.
     """
-    run_dir = _folder(run_dir)
-    config, result = _known(run_dir)
+    (run,) = load_runs([run_dir])
+    config, result = _known(run)
     method, env_id = _method(config, result), _env_id(config, result)
-    rows = _quiet(lambda: _rows(run_dir)) or []
     sections = [
-        _section("Success", lambda: _success({method: read_result(run_dir / "result.json")})),
-        _section("Curves", lambda: _curves({method: _rows(run_dir)})),
-        _section("Where the time went", lambda: _time_shares(_rows(run_dir))),
-        _section("Sample episodes", lambda: _episodes(run_dir / "trajectories")),
-        _section("Configuration", lambda: _config_text(run_dir)),
+        _section("Success", lambda: _success({method: read_result(run.folder / "result.json")})),
+        _section("Curves", lambda: _curves({method: [run]}, how) + _steadiness(run)),
+        _section("Where the time went", lambda: _time_shares(run.rows)),
+        *(_section(title, partial(_drawn, draw)) for title, draw in details(run)),
+        _section("Sample episodes", lambda: _episodes(run.folder / "trajectories")),
+        _section("Configuration", lambda: _config_text(run)),
     ]
+    rows = _quiet(lambda: run.rows) or []
     header = f'<p class="verdict">{escape(_verdict(result, rows))}</p>{_facts(config, result)}'
     page = _page(f"{method} on {env_id}", header, sections)
-    return _write(page, out or run_dir / "report.html")
+    return _write(page, out or run.folder / "report.html")
 
 
-def compare_report(run_dirs: Sequence[Path], out: Path) -> Path:
-    """Write one report over several runs, their curves overlaid; return its path.
+def compare_report(
+    run_dirs: Sequence[Path], out: Path, *, group_by: str | None = None, how: Shown | None = None
+) -> Path:
+    """Write one report over several runs, their curves over each other; return its path.
+
+    Args:
+        run_dirs: The run folders.
+        out: The page.
+        group_by: A setting, as "method" or "loss.clip_low": runs of equal value are one line in the curves,
+            their mean, and one row of a table.
+        how: How the curves are shown.
 
     Raises:
-        ConfigError: If no run is given.
+        ConfigError: If no run is given, or a configuration cannot be read to group by it.
         DataError: If one of `run_dirs` is no folder.
         ArlGymError: If the report cannot be written.
     """
-    if not run_dirs:
-        raise ConfigError("compare_report needs at least one run folder, got none")
-    runs = _labels([_folder(d) for d in run_dirs])
+    runs = load_runs(run_dirs)
+    lines = group_runs(runs, group_by) if group_by else {run.label: [run] for run in runs}
 
     def success() -> str:
-        evaluated = {label: d for label, d in runs.items() if (d / "result.json").exists()}
+        evaluated = {r.label: r.folder for r in runs if (r.folder / "result.json").exists()}
         if not evaluated:
             raise DataError("none of the runs has a result.json")
-        without = [label for label in runs if label not in evaluated]
+        without = [r.label for r in runs if r.label not in evaluated]
         note = f'<p class="missing">Without result.json: {escape(", ".join(without))}.</p>' if without else ""
         return note + _success({label: read_result(d / "result.json") for label, d in evaluated.items()})
 
     sections = [
         _section("Success", success),
-        _section("Curves", lambda: _curves({label: _rows(d) for label, d in runs.items()})),
-        _section("What differs", lambda: _config_differences({k: _config(d) for k, d in runs.items()})),
+        _section("Numbers", lambda: _numbers(runs, lines if group_by else {})),
+        _section("Curves", lambda: _curves(lines, how)),
+        *(_section(title, partial(_figures_of, runs, i)) for i, (title, _) in enumerate(details(runs[0]))),
+        _section("What differs", lambda: _config_differences({r.label: r.settings for r in runs})),
     ]
-    datasets = {_dataset(*_known(d)) for d in runs.values()}
+    datasets = {_dataset(*_known(run)) for run in runs}
     header = (
-        f'<p class="verdict">{escape(", ".join(runs))}</p>'
+        f'<p class="verdict">{escape(", ".join(r.label for r in runs))}</p>'
         f'<ul class="facts">{"".join(map(_dataset_fact, sorted(datasets)))}</ul>'
     )
     return _write(_page(f"{len(runs)} runs compared", header, sections), out)
-
-
-def _folder(run_dir: Path) -> Path:
-    if not run_dir.is_dir():
-        raise DataError(f"expected a run folder, got {run_dir}")
-    return run_dir
-
-
-def _labels(run_dirs: Sequence[Path]) -> dict[str, Path]:
-    """Return the runs by the shortest end of their paths that tells them apart."""
-    paths = list(dict.fromkeys(d.resolve() for d in run_dirs))
-    for depth in range(1, max(len(p.parts) for p in paths) + 1):
-        labels = ["/".join(p.parts[-depth:]) for p in paths]
-        if len(set(labels)) == len(paths):
-            break
-    return dict(zip(labels, paths, strict=True))
 
 
 def _write(page: str, out: Path) -> Path:
@@ -187,14 +194,8 @@ def _quiet(build: Callable[[], T]) -> T | None:
 # ---- header
 
 
-def _config(run_dir: Path) -> dict[str, Any]:
-    if not (run_dir / "config.toml").exists():
-        raise DataError(f"{run_dir.name} has no config.toml")
-    return load_toml(run_dir / "config.toml")
-
-
-def _known(run_dir: Path) -> tuple[dict[str, Any] | None, Result | None]:
-    return _quiet(lambda: _config(run_dir)), _quiet(lambda: read_result(run_dir / "result.json"))
+def _known(run: Run) -> tuple[dict[str, Any] | None, Result | None]:
+    return _quiet(lambda: run.config), _quiet(lambda: read_result(run.folder / "result.json"))
 
 
 def _env_table(config: Mapping[str, Any] | None) -> Mapping[str, Any]:
@@ -341,29 +342,83 @@ def _differences(results: Mapping[str, Result]) -> str:
     return f"<h3>Paired differences on the same tasks</h3><ul>{''.join(items)}</ul>" if items else ""
 
 
-# ---- curves and time
+# ---- numbers, figures and time
 
 
-def _rows(run_dir: Path) -> list[Row]:
-    """Return the rows of training and, where there is one, of cloning; their keys differ."""
-    paths = [p for p in (run_dir / "metrics.jsonl", run_dir / "clone.jsonl") if p.exists()]
-    if not paths:
-        raise DataError(f"{run_dir.name} has no metrics.jsonl")
-    return [row for path in paths for row in read_metrics(path)]
+def _numbers(runs: Sequence[Run], groups: Mapping[str, Sequence[Run]]) -> str:
+    parts = []
+    if groups:
+        parts.append(
+            _table(group_table(groups), "Means over the runs of a group ± their standard deviation.")
+        )
+        for label, members in groups.items():
+            if odd := differing_settings(members):
+                parts.append(
+                    f'<p class="bad">The runs of {escape(label)} differ in more than their seed: '
+                    f"{escape(', '.join(odd))}.</p>"
+                )
+    caption = "Final and best are means of five steps, maxima and sums are over the whole run."
+    return "".join([*parts, _table(run_table(runs), caption)])
 
 
-def _curves(runs: Mapping[str, Sequence[Row]]) -> str:
-    steps = max(len({row["step"] for row in rows}) for rows in runs.values())
-    smooth = max(1, steps // 20) if steps > _SMOOTH_FROM else 1
-    charts = curves(runs, smooth=smooth)
-    if not charts:
-        raise DataError("metrics.jsonl has no finished step")
-    figures = "".join(
-        f'<div role="img" aria-label="{escape(describe(runs, key))}">{svg.decode()}</div>'
-        for key, svg in charts.items()
+def _table(table: Table, caption: str) -> str:
+    head = "".join(f'<th scope="col">{escape(c.replace("_", " "))}</th>' for c in table.columns)
+    body = "".join(
+        f'<tr><th scope="row">{escape(shown(row[0]))}</th>'
+        + "".join(f"<td>{escape(shown(cell))}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in table.rows
     )
-    note = f'<p class="note">Bold: mean of the last {smooth} steps.</p>' if smooth > 1 else ""
-    return f'<div class="charts">{figures}</div>{note}'
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
+        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _curves(lines: Mapping[str, Sequence[Run]], how: Shown | None) -> str:
+    how = how or Shown()
+    figures = _grid(curve_drawings(lines, how))
+    notes = []
+    if (smooth := how.width(lines)) > 1:
+        notes.append(f"Bold: mean of the last {smooth} steps.")
+    if any(len(runs) > 1 for runs in lines.values()):
+        notes.append(
+            "Lines of several runs: their mean and its 95% bootstrap band; dotted where not all have a value."
+        )
+    return figures + (f'<p class="note">{" ".join(notes)}</p>' if notes else "")
+
+
+def _steadiness(run: Run) -> str:
+    s = stability(run.rows)
+    return f"<p>{escape(describe_stability(s))}</p>" if s else ""
+
+
+def _grid(drawings: Sequence[Drawing], look: str = "charts") -> str:
+    figures = "".join(
+        f'<div role="img" aria-label="{escape(d.text)}">{render(d, "svg").decode()}</div>' for d in drawings
+    )
+    return f'<div class="{look}">{figures}</div>'
+
+
+def _drawn(draw: Callable[[], list[Drawing]]) -> str:
+    return _grid(draw(), "charts wide")
+
+
+def _figures_of(runs: Sequence[Run], which: int) -> str:
+    """Show one kind of figure of every run, and say in a sentence which runs lack it."""
+    parts, missing = [], []
+    for place, run in enumerate(runs):
+        try:
+            drawings = details(run)[which][1]()
+        except ArlGymError as err:
+            missing.append(str(err))
+            continue
+        # Figures of one name would share ids.
+        own = [dataclasses.replace(d, name=f"{d.name}-{place}") for d in drawings]
+        parts.append(f"<h3>{escape(run.label)}</h3>{_grid(own, 'charts wide')}")
+    if missing:
+        parts.append(f'<p class="missing">Left out: {escape("; ".join(missing))}.</p>')
+    return "".join(parts)
 
 
 def _time_shares(rows: Sequence[Row]) -> str:
@@ -457,17 +512,16 @@ def _text(content: object) -> str:
 # ---- configuration
 
 
-def _config_text(run_dir: Path) -> str:
-    _config(run_dir)  # a file that does not parse is not shown as the configuration
-    text = (run_dir / "config.toml").read_text(encoding="utf-8")
+def _config_text(run: Run) -> str:
+    _ = run.config  # a file that does not parse is not shown as the configuration
+    text = (run.folder / "config.toml").read_text(encoding="utf-8")
     return (
         "<details><summary>config.toml, which runs this run again</summary>"
         f'<pre tabindex="0">{escape(text)}</pre></details>'
     )
 
 
-def _config_differences(configs: Mapping[str, Mapping[str, Any]]) -> str:
-    flat = {label: _flatten(config) for label, config in configs.items()}
+def _config_differences(flat: Mapping[str, Mapping[str, object]]) -> str:
     keys = dict.fromkeys(key for values in flat.values() for key in values)
     odd = [k for k in keys if k != "run_dir" and len({repr(v.get(k)) for v in flat.values()}) > 1]
     if not odd:
@@ -484,13 +538,3 @@ def _config_differences(configs: Mapping[str, Mapping[str, Any]]) -> str:
         "<caption>Settings that are not the same in all runs.</caption>"
         f'<thead><tr><th scope="col">Setting</th>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
-
-
-def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
-    out: dict[str, object] = {}
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            out |= _flatten(value, f"{prefix}{key}.")
-        else:
-            out[prefix + key] = value
-    return out

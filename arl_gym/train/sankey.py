@@ -1,6 +1,6 @@
 """Which kind of action follows which: two columns of kinds, and flows as wide as they are frequent.
 
-drawing = sankey({True: transitions(won), False: transitions(lost)}, name="actions")
+drawing = sankey({True: transitions(won), False: transitions(lost)}, name="actions", title="Step 10")
 """
 
 from collections.abc import Mapping, Sequence
@@ -96,7 +96,7 @@ def _column(counts: Transitions, order: Sequence[str], side: int, unit: float) -
     return tuple(nodes)
 
 
-def sankey(counts: Mapping[bool, Transitions], *, name: str) -> Drawing:
+def sankey(counts: Mapping[bool, Transitions], *, name: str, title: str) -> Drawing:
     """Draw the transitions of successes and of failures side by side.
 
     Kinds lie in the order of their frequency over both; a flow has the colour of the kind it comes from, the
@@ -105,19 +105,20 @@ def sankey(counts: Mapping[bool, Transitions], *, name: str) -> Drawing:
     Args:
         counts: Transitions of the successful episodes (True) and of the others (False).
         name: Of the drawing.
+        title: Above both panels.
     """
     order = _order(counts)
     layouts = {won: layout(counts.get(won, Transitions()), order) for won in (True, False)}
     return Drawing(
         name=name,
-        text=_words(layouts),
+        text=_words(layouts, title),
         columns=("outcome", "from", "to", "transitions", "share_of_from"),
         data=[
             (_TITLES[won][0].lower(), f.source, f.target, f.count, f.count / _count(place.sources, f.source))
             for won, place in layouts.items()
             for f in place.flows
         ],
-        draw=partial(_draw, layouts, order, name),
+        draw=partial(_draw, layouts, order, name, title),
         tooltips={
             _gid(name, won, i): _tip(place, f)
             for won, place in layouts.items()
@@ -150,35 +151,36 @@ def _gid(name: str, won: bool, i: int) -> str:
     return f"{name}-{_TITLES[won][0]}-{i}"
 
 
-def _words(layouts: Mapping[bool, Layout]) -> str:
+def _words(layouts: Mapping[bool, Layout], title: str) -> str:
     parts = []
     for won, place in layouts.items():
         most = sorted(place.flows, key=lambda f: -f.count)[:3]
         told = "; ".join(_tip(place, f) for f in most) if most else "no transition"
         parts.append(f"{_TITLES[won][0]}: {told}")
-    return "Actions of consecutive turns. " + ". ".join(parts) + "."
+    return f"{title}: actions of consecutive turns. {'. '.join(parts)}."
 
 
 # ---- drawing
 
 
-def _draw(layouts: Mapping[bool, Layout], order: Sequence[str], name: str) -> "Figure":
+def _draw(layouts: Mapping[bool, Layout], order: Sequence[str], name: str, title: str) -> "Figure":
     from matplotlib.figure import Figure
 
     colours = {kind: (*PALETTE, GREY)[min(i, len(PALETTE))] for i, kind in enumerate(order)}
-    height = 1.2 + 0.36 * max(6, len(order))
+    height = 1.5 + 0.36 * max(6, len(order))
     figure = Figure(figsize=(8.6, height))
-    plot = height - 0.75  # inches; the rest are the titles
+    plot = height - 1.05  # inches; the rest are the titles
     inch = 1.0 / plot
+    figure.text(0.01, 1 - 0.1 / height, title, weight="bold", size=10, ha="left", va="top")
     for column, (won, place) in enumerate(layouts.items()):
         axes = figure.add_axes((0.125 + 0.5 * column, 0.1 / height, 0.26, plot / height))
         axes.set_xlim(0, 1)
         axes.set_ylim(0, 1)
         axes.set_axis_off()
-        title, colour = _TITLES[won]
+        outcome, colour = _TITLES[won]
         total = sum(f.count for f in place.flows)
         above = 1 + 0.36 * inch
-        axes.text(0, above, title, color=colour, weight="bold", size=11, ha="left", va="bottom")
+        axes.text(0, above, outcome, color=colour, weight="bold", size=11, ha="left", va="bottom")
         axes.text(1, above, f"{total} transitions", ha="right", va="bottom", size=8)
         if not place.flows:
             axes.text(0.5, 0.5, "none recorded", ha="center", va="center")

@@ -15,8 +15,10 @@ WINDOW = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stability:
-    """Success over the steps of a run in numbers. Windows are means over `WINDOW` consecutive steps."""
+    """Success over the steps of a run in numbers. Windows are means over consecutive steps."""
 
+    window: int
+    """Steps of a window: `WINDOW`, or all of a shorter run."""
     variance: float
     """Population variance of the single steps over the last fifth of the run: the paper's measure. It also
     counts steady progress, and a run that collapsed early has none."""
@@ -36,8 +38,6 @@ class Stability:
 def stability(rows: Sequence[Mapping[str, float | None]], key: str = SUCCESS) -> Stability | None:
     """Return how steady the metric `key` was; None if no row has it.
 
-    Runs of fewer than `WINDOW` steps have one window of all their steps.
-
     References:
         ARLArena, arXiv:2602.21534, for the variance over the last fifth.
     """
@@ -52,6 +52,7 @@ def stability(rows: Sequence[Mapping[str, float | None]], key: str = SUCCESS) ->
     steps = [int(step) for step, _ in points[width - 1 :]]
     peaks = [max(means[: i + 1]) for i in range(len(means))]
     return Stability(
+        window=width,
         variance=statistics.pvariance(values[-math.ceil(len(values) / 5) :]),
         final=means[-1],
         best=max(means),
@@ -77,6 +78,6 @@ def describe_stability(s: Stability) -> str:
         else f"its deepest fall from a peak was {s.max_drawdown:.2f}"
     )
     return (
-        f"Success in training, mean of {WINDOW} steps: {s.final:.2f} at the end, {s.best:.2f} at best "
+        f"Success in training, mean of {s.window} steps: {s.final:.2f} at the end, {s.best:.2f} at best "
         f"(step {s.best_step}); {fall}. Variance over the last fifth of the steps: {s.variance:.4f}."
     )
