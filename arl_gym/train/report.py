@@ -401,7 +401,14 @@ def _grid(drawings: Sequence[Drawing], look: str = "charts") -> str:
 
 
 def _drawn(draw: Callable[[], list[Drawing]]) -> str:
-    return _grid(draw(), "charts wide")
+    try:
+        return _grid(draw(), "charts wide")
+    except DataError as err:
+        return _nothing([str(err)])
+
+
+def _nothing(reasons: Sequence[str]) -> str:
+    return f'<p class="missing">Nothing to show: {escape("; ".join(reasons))}.</p>'
 
 
 def _figures_of(runs: Sequence[Run], which: int) -> str:
@@ -410,14 +417,14 @@ def _figures_of(runs: Sequence[Run], which: int) -> str:
     for place, run in enumerate(runs):
         try:
             drawings = details(run)[which][1]()
-        except ArlGymError as err:
+        except DataError as err:
             missing.append(str(err))
             continue
         # Figures of one name would share ids.
         own = [dataclasses.replace(d, name=f"{d.name}-{place}") for d in drawings]
         parts.append(f"<h3>{escape(run.label)}</h3>{_grid(own, 'charts wide')}")
     if missing:
-        parts.append(f'<p class="missing">Left out: {escape("; ".join(missing))}.</p>')
+        parts.append(_nothing(missing))
     return "".join(parts)
 
 

@@ -18,6 +18,7 @@ id = "ARL/Sokoban-v0"
 dim_room = [6, 6]
 
 [loss]
+ratio_level = "turn"
 clip_low = 0.003
 clip_high = 0.004
 """
@@ -119,6 +120,18 @@ def episode(success, *, response="<think>The box is left of its target.</think><
     }
 
 
+def scored(record, **scores):
+    """Return an episode's record whose turns carry the scores of two tokens."""
+    two = {
+        "advantage": 1.0,
+        "old_logprobs": [-1.0, -2.0],
+        "new_logprobs": [-0.9, -2.2],
+        "ref_logprobs": [-1.0, -2.0],
+        "entropies": [0.5, 0.3],
+    }
+    return record | {"turns": [t | two | scores for t in record["turns"]]}
+
+
 def write_episodes(path: Path, records) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with gzip.open(path, "wt", encoding="utf-8") as file:
@@ -130,7 +143,10 @@ def write_rows(path: Path, rows) -> None:
 
 
 def make_run(folder: Path, *, steps=12, lift=0.2, whole=False) -> Path:
-    """Write a run folder; unless it is `whole`, its metrics make one chart only, which is faster."""
+    """Write a run folder; unless it is `whole`, its metrics make one chart only, which is faster.
+
+    A whole one has cloning, and two recorded steps with scores of tokens.
+    """
     folder.mkdir(parents=True)
     (folder / "config.toml").write_text(CONFIG)
     (folder / "result.json").write_text(json.dumps(result()))
@@ -140,6 +156,9 @@ def make_run(folder: Path, *, steps=12, lift=0.2, whole=False) -> Path:
     write_episodes(folder / "trajectories" / "step-000120.jsonl.gz", [episode(False), episode(True)])
     if whole:
         write_rows(folder / "clone.jsonl", clone_rows(60))
+        for step in (60, 120):
+            path = folder / "trajectories" / f"step-{step:06d}.jsonl.gz"
+            write_episodes(path, [scored(episode(False), advantage=-1.0), scored(episode(True))])
     return folder
 
 

@@ -5,14 +5,22 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from arl_gym.errors import ConfigError, DependencyMissing
-from arl_gym.train.plots import CURVES, curves, describe
+from arl_gym.errors import ConfigError, DataError, DependencyMissing
+from arl_gym.train import plots
+from arl_gym.train.canvas import render
+from arl_gym.train.plots import CURVES, trailing_mean
 
 SVG = "{http://www.w3.org/2000/svg}"
 
 
 def rows(key, values):
     return [{"step": i, key: v} for i, v in enumerate(values, start=1)]
+
+
+def curves(runs, *args, **kwargs):
+    """The SVGs of runs, each a line of its own."""
+    drawn = plots.curves({label: [run] for label, run in runs.items()}, *args, **kwargs)
+    return {key: render(drawing, "svg") for key, drawing in drawn.items()}
 
 
 def texts(svg):
@@ -156,10 +164,88 @@ def test_a_missing_matplotlib_gives_the_install_line(monkeypatch):
 
 def test_a_description_gives_first_and_last_value_of_every_run():
     runs = {"a": rows("loss/kl", [0.1, math.nan, 0.25]), "b": []}
-    assert describe(runs, "loss/kl") == (
+    drawings = plots.curves({label: [run] for label, run in runs.items()})
+    assert drawings["loss/kl"].text == (
         "KL to the reference model, nats per token. a: 0.1 at step 1, 0.25 at step 3."
     )
 
 
 def test_the_default_curves_cover_what_every_run_writes():
     assert {"rollout/played_success_rate", "loss/approx_kl", "loss/kl", "optim/grad_norm"} <= set(CURVES)
+
+
+# ---- lines of several runs
+
+
+def seeds(*values):
+    return {"A": [rows("loss/kl", v) for v in values]}
+
+
+def grouped(values, **kwargs):
+    return plots.curves(seeds(*values), ["loss/kl"], **kwargs)["loss/kl"]
+
+
+def test_a_line_of_several_runs_is_their_mean_with_a_band():
+    drawing = grouped([[1.0, 2.0], [3.0, 6.0]])
+    assert drawing.columns == ("line", "metric", "step", "x", "value", "low", "high", "runs")
+    # Of two runs a resample is (1, 1), (1, 3), (3, 1) or (3, 3): more than 2.5% of the means lie at each end.
+    assert list(drawing.data) == [
+        ("A", "loss/kl", 1, 1.0, 2.0, 1.0, 3.0, 2),
+        ("A", "loss/kl", 2, 2.0, 4.0, 2.0, 6.0, 2),
+    ]
+    assert drawing.text.endswith("A (2 runs): 2 at step 1, 4 at step 2.")
+
+
+def test_steps_that_not_all_runs_have_are_dotted_and_without_a_band():
+    drawing = grouped([[1.0, 1.0, 1.0], [3.0]])
+    assert list(drawing.data)[1:] == [
+        ("A", "loss/kl", 2, 2.0, 1.0, None, None, 1),
+        ("A", "loss/kl", 3, 3.0, 1.0, None, None, 1),
+    ]
+    assert "stroke-dasharray" in render(drawing, "svg").decode()
+    whole = render(grouped([[1.0, 1.0], [3.0, 1.0]]), "svg").decode()
+    assert "stroke-dasharray" not in whole
+
+
+def test_smoothing_a_group_smooths_each_run_first():
+    odd, even = [0.0, 2.0] * 30, [4.0, 2.0] * 30
+    last = list(grouped([odd, even], smooth=2).data)[-1]
+    # The trailing means are 1 and 3 from the second step on.
+    assert last[4:7] == (2.0, 1.0, 3.0)
+
+
+@pytest.mark.parametrize(("x", "positions"), [("tokens", [100.0, 100.0, 150.0]), ("hours", [0.5, 1.0, 3.0])])
+def test_the_axis_adds_up_tokens_or_hours(x, positions):
+    run = [
+        {"step": 1, "loss/kl": 1.0, "optim/tokens": 100, "time/step_s": 1800.0},
+        {"step": 2, "loss/kl": 1.0, "time/step_s": 1800.0},  # skipped: it trained on nothing
+        {"step": 3, "loss/kl": 1.0, "optim/tokens": 50, "time/step_s": 7200.0},
+    ]
+    drawing = plots.curves({"a": [run]}, ["loss/kl"], x=x)["loss/kl"]
+    assert [row[3] for row in drawing.data] == positions
+    assert ("tokens trained on" if x == "tokens" else "hours") in texts(render(drawing, "svg"))
+
+
+def test_an_axis_without_anything_to_add_up_is_refused():
+    with pytest.raises(DataError, match="tokens adds up optim/tokens, which"):
+        curves({"a": rows("loss/kl", [1.0])}, x="tokens")
+
+
+def test_the_mean_of_runs_stands_at_the_mean_of_their_tokens():
+    runs = [[{"step": 1, "loss/kl": 1.0, "optim/tokens": n}] for n in (100, 300)]
+    (row,) = plots.curves({"A": runs}, ["loss/kl"], x="tokens")["loss/kl"].data
+    assert row[3] == 200.0
+
+
+def test_the_share_outside_the_clip_range_is_split_by_the_sign_of_the_advantage():
+    run = [
+        {"step": 1, "loss/clip_frac_pos": 0.1, "loss/clip_frac_neg": 0.2},
+        {"step": 2, "loss/clip_frac_pos": 0.1, "loss/clip_frac_neg": 0.4},
+    ]
+    svg = curves({"a": run})["loss/clip_frac_pos"]
+    assert {"Outside the clip range", "A > 0", "A < 0"} <= set(texts(svg))
+
+
+def test_a_trailing_mean_leaves_out_what_is_missing():
+    assert trailing_mean([1.0, math.nan, 3.0, 5.0], 2) == [1.0, 1.0, 3.0, 4.0]
+    assert math.isnan(trailing_mean([math.nan], 2)[0])

@@ -8,7 +8,7 @@ import pytest
 from arl_gym.errors import ArlGymError, ConfigError, DataError, UnknownNameError
 from arl_gym.train.report import compare_report, write_report
 from arl_gym.train.result import read_result
-from tests.train.fake_run import CONFIG, episode, make_run, result, write_episodes, write_rows
+from tests.train.fake_run import CONFIG, episode, make_run, result, scored, write_episodes, write_rows
 
 VOID = {"meta", "br", "img", "link"}
 
@@ -61,11 +61,30 @@ def test_the_report_of_a_whole_run_leaves_nothing_out(tmp_path):
     shown = Page(html)
     ids = [a["id"] for a in shown.attrs if "id" in a]
     assert len(ids) == len(set(ids))
-    assert sum(a.get("role") == "img" for a in shown.attrs) == 11
+    # 10 charts of training, 1 of cloning, 1 of the tokens outside the clip range, 3 of recorded steps.
+    assert sum(a.get("role") == "img" for a in shown.attrs) == 15
     assert "SAMPO on ARL/Sokoban-v0" in shown.text
     assert "Left out" not in shown.text
-    for title in ("Success", "Curves", "Where the time went", "Sample episodes", "Configuration"):
-        assert title in shown.text
+    titles = (
+        *("Success", "Curves", "Where the time went", "Sequences of one step", "Classes of turns"),
+        *("Actions that follow one another", "Sample episodes", "Configuration"),
+    )
+    assert [t for t in titles if t not in shown.text] == []
+
+
+def test_what_a_run_recorded_without_scores_lacks_is_a_sentence(run):
+    text = page(run).text
+    sentence = "Nothing to show: the trajectories of run were recorded without scores of their tokens."
+    assert text.count(sentence) == text.count("Nothing to show") == 2
+    assert "Left out" not in text
+
+
+def test_the_report_says_how_steadily_the_run_learned(run):
+    write_rows(run / "metrics.jsonl", [{"step": s, "rollout/played_success_rate": 0.5} for s in range(1, 11)])
+    assert (
+        "Success in training, mean of 5 steps: 0.50 at the end, 0.50 at best (step 5); its deepest fall from "
+        "a peak was 0.00. Variance over the last fifth of the steps: 0.0000." in page(run).text
+    )
 
 
 def test_the_verdict_is_built_from_the_numbers(run):
@@ -209,18 +228,18 @@ def test_half_a_character_in_a_response_does_not_cost_the_report(run):
 
 
 @pytest.mark.parametrize(
-    ("missing", "sentence"),
+    ("missing", "sentence", "sections"),
     [
-        ("result.json", "Left out: run has no result.json."),
-        ("config.toml", "Left out: run has no config.toml."),
-        ("trajectories/step-000120.jsonl.gz", "Left out: run has no trajectories/*.jsonl.gz."),
+        ("result.json", "Left out: run has no result.json.", 1),
+        ("config.toml", "Left out: run has no config.toml.", 1),
+        ("trajectories/step-000120.jsonl.gz", "Left out: run has no trajectories/*.jsonl.gz.", 1),
+        ("trajectories/step-000120.jsonl.gz", "Nothing to show: run has no trajectories/step-*.jsonl.gz.", 3),
     ],
 )
-def test_a_missing_part_is_a_sentence(run, missing, sentence):
+def test_a_missing_part_is_a_sentence(run, missing, sentence, sections):
     (run / missing).unlink()
     text = page(run).text
-    assert sentence in text
-    assert text.count("Left out") == 1
+    assert text.count(sentence) == sections
 
 
 def test_an_empty_folder_gives_a_report_that_says_so(tmp_path):
@@ -245,11 +264,11 @@ def test_an_unreadable_part_is_a_sentence_that_names_the_file(run, name, content
     assert re.search(f"Left out: [^.]*{re.escape(name.split('/')[-1])}", page(run).text)
 
 
-def test_without_matplotlib_only_the_curves_are_missing(run, monkeypatch):
+def test_without_matplotlib_only_the_figures_are_missing(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     text = page(run).text
-    assert "Left out: plots needs: pip install 'arl-gym[train]'." in text
-    assert text.count("Left out") == 1
+    assert text.count("Left out: plots needs: pip install 'arl-gym[train]'.") == 2  # curves and actions
+    assert "Where the time went" in text
 
 
 def test_long_runs_are_smoothed_and_the_page_says_so(run):
@@ -314,7 +333,8 @@ def test_comparing_overlays_runs_and_shows_what_differs(tmp_path):
     (runs[1] / "config.toml").write_text(CONFIG.replace("0.003", "0.2").replace("runs/fake", "runs/other"))
     html = compare_report(runs, tmp_path / "compare.html").read_text()
     shown = Page(html)
-    assert "Left out" not in shown.text
+    ids = [a["id"] for a in shown.attrs if "id" in a]
+    assert len(ids) == len(set(ids))
     assert "dataset generated: no benchmark score" in shown.text
     assert "grpo: SAMPO 0.55 [0.49, 0.61]" in shown.text
     assert "loss.clip_low 0.003 0.2" in shown.text
@@ -341,3 +361,22 @@ def test_runs_of_one_name_are_told_apart_by_their_folders(tmp_path):
 def test_comparing_nothing_is_refused(tmp_path):
     with pytest.raises(ConfigError, match="at least one run"):
         compare_report([], tmp_path / "c.html")
+
+
+def test_comparing_groups_draws_their_means_and_says_what_they_differ_in(tmp_path):
+    runs = [make_run(tmp_path / name, steps=5) for name in ("a", "b")]
+    (runs[1] / "config.toml").write_text(CONFIG.replace("seed = 3", "seed = 4").replace("0.003", "0.2"))
+    shown = Page(compare_report(runs, tmp_path / "c.html", group_by="method").read_text())
+    text = shown.text
+    assert any("SAMPO (2 runs): 0.4" in a.get("aria-label", "") for a in shown.attrs)
+    assert "The runs of SAMPO differ in more than their seed: loss.clip_low." in text
+    assert "95% bootstrap band" in text
+
+
+def test_comparing_says_of_every_run_which_figures_it_lacks(tmp_path):
+    runs = [make_run(tmp_path / name) for name in ("a", "b")]
+    write_episodes(runs[0] / "trajectories" / "step-000120.jsonl.gz", [scored(episode(True))])
+    text = Page(compare_report(runs, tmp_path / "c.html").read_text()).text
+    assert "Sequences of one step a Step 120" in text
+    assert "the trajectories of b were recorded without scores of their tokens." in text
+    assert "a stream needs at least two steps recorded with scores of their tokens, got 1; the" in text
