@@ -31,7 +31,7 @@ def export(
         how: How the curves are shown.
 
     Returns:
-        What could not be drawn and why, a sentence each.
+        What could not be drawn, and why: one line a reason.
 
     Raises:
         ConfigError: If no run is given, or the group's setting is unknown.
@@ -49,19 +49,19 @@ def export(
     if group_by:
         _write_table(out / "tables" / "groups", group_table(lines))
 
-    left_out = []
+    left_out: dict[str, list[str]] = {}
     try:
         _write_figures(out / "figures", curve_drawings(lines, how))
     except ArlGymError as err:
-        left_out.append(f"Curves: {err}")
+        left_out[str(err)] = ["Curves"]
     for run in runs:
         folder = out / "figures" / (re.sub(r"[^\w.=-]", "_", run.label) if len(runs) > 1 else "")
         for title, draw in details(run):
             try:
                 _write_figures(folder, draw())
             except ArlGymError as err:
-                left_out.append(f"{title}: {err}")
-    return left_out
+                left_out.setdefault(str(err), []).append(title)
+    return [f"{', '.join(titles)}: {reason}" for reason, titles in left_out.items()]
 
 
 def _write_figures(folder: Path, drawings: Sequence[Drawing]) -> None:

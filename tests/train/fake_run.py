@@ -156,7 +156,7 @@ def make_run(folder: Path, *, steps=12, lift=0.2, whole=False) -> Path:
     write_episodes(folder / "trajectories" / "step-000120.jsonl.gz", [episode(False), episode(True)])
     if whole:
         write_rows(folder / "clone.jsonl", clone_rows(60))
-        for step in (60, 120):
+        for step in (steps // 2, 120):
             path = folder / "trajectories" / f"step-{step:06d}.jsonl.gz"
             write_episodes(path, [scored(episode(False), advantage=-1.0), scored(episode(True))])
     return folder

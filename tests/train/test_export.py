@@ -52,9 +52,9 @@ def test_groups_have_their_own_table_and_runs_their_own_folders(tmp_path):
         ]
     )
     assert left_out == [
-        f"{title}: the trajectories of {run} were recorded without scores of their tokens"
+        f"Sequences of one step, Classes of turns: the trajectories of {run} were recorded without scores of "
+        "their tokens"
         for run in "ab"
-        for title in ("Sequences of one step", "Classes of turns")
     ]
     page = (tmp_path / "out" / "report.html").read_text()
     assert "SAMPO (2 runs)" in page
