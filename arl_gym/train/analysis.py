@@ -73,7 +73,7 @@ def _log_ratios(turns: Sequence[TurnScores], level: str) -> Floats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequencePoints:
-    """One point a turn: every array has shape (K,)."""
+    """One point a sequence: every array has shape (K,)."""
 
     gap: Floats
     """Mean over the tokens of old minus new log-probability, in nats: positive where they became less
@@ -83,12 +83,12 @@ class SequencePoints:
     """Mean over the tokens, in nats."""
 
     def masked(self, delta: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return which turns a sequence mask with bound `delta` drops, (K,) bool."""
+        """Return which sequences a mask with bound `delta` drops, (K,) bool."""
         return (self.advantage < 0) & (self.gap > delta)
 
 
 def sequence_points(turns: Sequence[TurnScores]) -> SequencePoints:
-    """Return the points of the turns of one step.
+    """Return the points of sequences, turns or `whole_trajectories`, of one step.
 
     References:
         ARLArena, arXiv:2602.21534, sequence mask.
@@ -97,6 +97,29 @@ def sequence_points(turns: Sequence[TurnScores]) -> SequencePoints:
         gap=np.array([np.mean(t.old - t.new) for t in turns]),
         advantage=np.array([t.advantage for t in turns]),
         entropy=np.array([np.mean(t.entropy) for t in turns]),
+    )
+
+
+def whole_trajectories(turns: Sequence[TurnScores]) -> list[TurnScores]:
+    """Return the tokens of each trajectory as if they were one turn.
+
+    Its advantage is the mean over its tokens, as the sequence mask takes it.
+    """
+    parts: dict[int, list[TurnScores]] = {}
+    for turn in turns:
+        parts.setdefault(turn.trajectory, []).append(turn)
+    return [_joined(own) for own in parts.values()]
+
+
+def _joined(turns: Sequence[TurnScores]) -> TurnScores:
+    refs = [t.ref for t in turns if t.ref is not None]
+    return TurnScores(
+        trajectory=turns[0].trajectory,
+        advantage=float(np.average([t.advantage for t in turns], weights=[len(t.new) for t in turns])),
+        old=np.concatenate([t.old for t in turns]),
+        new=np.concatenate([t.new for t in turns]),
+        ref=np.concatenate(refs) if len(refs) == len(turns) else None,
+        entropy=np.concatenate([t.entropy for t in turns]),
     )
 
 

@@ -1,6 +1,6 @@
 """Figures of recorded steps: the sequences of one step, and the eight classes of turns over the steps.
 
-drawing = sequence_scatter(step, delta=3e-3, in_use=False)
+drawing = sequence_scatter(step, unit="turn", delta=3e-3, in_use=False)
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from arl_gym.errors import DataError
-from arl_gym.train.analysis import CLASSES, ClassShares, SequencePoints, class_shares, sequence_points
+from arl_gym.train.analysis import (
+    CLASSES,
+    ClassShares,
+    SequencePoints,
+    class_shares,
+    sequence_points,
+    whole_trajectories,
+)
 from arl_gym.train.canvas import INK, Drawing
 from arl_gym.train.recorded import Floats, RecordedStep
 
@@ -28,11 +35,12 @@ _CLASS_COLOURS = (
 )
 
 
-def sequence_scatter(step: RecordedStep, *, delta: float, in_use: bool) -> Drawing:
-    """Draw every turn of a step: how much less likely the update made it, against its advantage.
+def sequence_scatter(step: RecordedStep, *, unit: str, delta: float, in_use: bool) -> Drawing:
+    """Draw every sequence of a step: how much less likely the update made it, against its advantage.
 
     Args:
         step: Recorded with scores.
+        unit: What a sequence is, "turn" or "trajectory".
         delta: Bound of the sequence mask, whose region is shaded.
         in_use: Whether the run masked; else the region is called what a mask would drop.
 
@@ -41,13 +49,14 @@ def sequence_scatter(step: RecordedStep, *, delta: float, in_use: bool) -> Drawi
     """
     if not step.turns:
         raise DataError(f"step {step.step} was recorded without scores of its tokens")
-    points = sequence_points(step.turns)
+    whole = unit == "trajectory"
+    points = sequence_points(whole_trajectories(step.turns) if whole else step.turns)
     n, total = int(points.masked(delta).sum()), len(points.gap)
     verb = "masked" if in_use else "a mask would drop"
-    title = f"Step {step.step}: {verb} {n} of {total} turns (δ = {delta:g})"
+    title = f"Step {step.step}: {verb} {n} of {total} {'trajectories' if whole else 'turns'} (δ = {delta:g})"
     return Drawing(
         name="sequences",
-        text=f"{title}. Mean of old minus new log-probability of every turn against its advantage.",
+        text=f"{title}. Mean of old minus new log-probability of each against its advantage.",
         columns=("step", "old_minus_new_mean", "advantage", "entropy_mean", "in_mask_region"),
         data=[
             (step.step, *map(float, row), int(m))

@@ -74,11 +74,12 @@ def _scored(run: Run) -> list[RecordedStep]:
 
 
 def _sequences(run: Run) -> Drawing:
-    delta = run.settings.get("loss.mask_delta")
+    """Draw the last recorded step in the sequences that the mask decides about."""
+    delta, level = run.settings.get("loss.mask_delta"), run.settings.get("loss.ratio_level")
+    unit = run.settings.get("loss.sequence", "turn") if level == "token" else level
     in_use = isinstance(delta, float)
-    return sequence_scatter(
-        _scored(run)[-1], delta=delta if isinstance(delta, float) else _DELTA, in_use=in_use
-    )
+    bound = delta if isinstance(delta, float) else _DELTA
+    return sequence_scatter(_scored(run)[-1], unit=str(unit), delta=bound, in_use=in_use)
 
 
 def _actions(run: Run) -> list[Drawing]:

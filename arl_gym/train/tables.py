@@ -60,9 +60,9 @@ def group_table(groups: Mapping[str, Sequence[Run]]) -> Table:
 def _mean_and_deviation(values: Sequence[float], n: int) -> str | None:
     if not values:
         return None
-    text = f"{statistics.fmean(values):.3g}"
+    text = _digits(statistics.fmean(values), 3)
     if len(values) > 1:
-        text += f" ± {statistics.stdev(values):.2g}"
+        text += f" ± {_digits(statistics.stdev(values), 2)}"
     return text if len(values) == n else f"{text} ({len(values)} of {n})"
 
 
@@ -169,4 +169,9 @@ def shown(cell: Cell) -> str:
     """Return a cell for reading: three significant digits, an empty one as "–"."""
     if cell is None or cell == "":
         return "–"
-    return f"{cell:.3g}" if isinstance(cell, float) else str(cell)
+    return _digits(cell, 3) if isinstance(cell, float) else str(cell)
+
+
+def _digits(value: float, n: int) -> str:
+    """Write a number with `n` significant digits, a large one as a whole number."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.{n}g}"

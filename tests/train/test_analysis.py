@@ -12,6 +12,7 @@ from arl_gym.train.analysis import (
     divergence_to_reference,
     sequence_points,
     turn_class,
+    whole_trajectories,
 )
 from arl_gym.train.recorded import RecordedStep
 from tests.train.scores import turn
@@ -75,6 +76,14 @@ def test_the_mask_drops_what_has_a_negative_advantage_and_fell_by_more_than_delt
     assert not sequence_points(turns).masked(0.11).any()
 
 
+def test_a_trajectory_is_its_turns_joined_and_its_advantage_the_mean_over_tokens():
+    turns = [turn(1.0, [2.0, 2.0, 2.0], trajectory=4), turn(-3.0, [0.5]), turn(-1.0, [1.0], trajectory=4)]
+    whole, other = whole_trajectories(turns)
+    assert whole.advantage == 0.5  # (3 * 1 - 1) / 4
+    assert whole.new - whole.old == pytest.approx([math.log(2)] * 3 + [0.0])
+    assert (other.trajectory, other.advantage) == (0, -3.0)
+
+
 @pytest.mark.parametrize(
     ("scores", "name"),
     [
@@ -126,6 +135,7 @@ def test_classes_share_every_step_by_turns_and_by_softmax_of_divergence():
     assert got.steps == (10, 20)
     up, down = CLASSES.index("A > 0, low entropy, less likely"), 0
     assert got.turns[:, [up, down]].tolist() == [[2 / 3, 1 / 3], [1.0, 0.0]]
+    assert got.divergence is not None
     # Means 0 and 1 - ln 2; exp(1 - ln 2) = e / 2.
     assert got.divergence[0, down] == pytest.approx((math.e / 2) / (1 + math.e / 2))
     assert got.divergence.sum(axis=1) == pytest.approx([1.0, 1.0])

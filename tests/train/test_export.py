@@ -63,5 +63,5 @@ def test_groups_have_their_own_table_and_runs_their_own_folders(tmp_path):
 
 def test_an_unknown_group_is_refused_before_anything_is_written(tmp_path):
     with pytest.raises(UnknownNameError):
-        export([make_run(tmp_path / "a")], tmp_path / "out", group_by="metod")
+        export([make_run(tmp_path / "a")], tmp_path / "out", group_by="methods")
     assert not (tmp_path / "out").exists()

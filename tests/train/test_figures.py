@@ -1,3 +1,4 @@
+import math
 import re
 import xml.etree.ElementTree as ET
 
@@ -22,29 +23,32 @@ def texts(drawing):
 
 
 def test_the_scatter_says_how_many_turns_a_mask_drops():
-    drawing = sequence_scatter(step(8), delta=0.1, in_use=True)
+    drawing = sequence_scatter(step(8), unit="turn", delta=0.1, in_use=True)
     assert "Step 8: masked 1 of 3 turns (δ = 0.1)" in texts(drawing)
     assert "Step 8: a mask would drop 1 of 3 turns (δ = 0.1)" in texts(
-        sequence_scatter(step(8), delta=0.1, in_use=False)
+        sequence_scatter(step(8), unit="turn", delta=0.1, in_use=False)
     )
     # -ln 0.9 = 0.105, entropy 0.2.
     assert drawing.data[0] == (8, pytest.approx(0.10536, abs=1e-5), -1.0, pytest.approx(0.2), 1)
     assert [row[-1] for row in drawing.data] == [1, 0, 0]
 
 
+def test_a_sequence_may_be_a_whole_trajectory():
+    drawing = sequence_scatter(step(8), unit="trajectory", delta=0.1, in_use=True)
+    assert "Step 8: masked 0 of 1 trajectories (δ = 0.1)" in texts(drawing)
+
+
 def test_every_turn_is_a_point_and_very_many_are_one_picture():
-    few = render(sequence_scatter(step(1), delta=0.1, in_use=True), "svg").decode()
-    many = render(sequence_scatter(step(1, TURNS * 700), delta=0.1, in_use=True), "svg").decode()
-    points = re.search(r'<g id="PathCollection_1">.*?</g>\s*</g>', few, re.DOTALL)
-    assert points is None  # counted ids are gone
-    assert few.count("<use ") >= 3
+    few = render(sequence_scatter(step(1), unit="turn", delta=0.1, in_use=True), "svg").decode()
+    many = render(sequence_scatter(step(1, TURNS * 700), unit="turn", delta=0.1, in_use=True), "svg").decode()
+    assert len(re.findall('<use xlink:href="#C', few)) == 3
     assert len(many) < 200_000
     assert "data:image/png;base64" in many
 
 
 def test_a_step_without_scores_has_no_scatter():
     with pytest.raises(DataError, match="step 4 was recorded without scores"):
-        sequence_scatter(step(4, ()), delta=0.1, in_use=True)
+        sequence_scatter(step(4, ()), unit="turn", delta=0.1, in_use=True)
 
 
 def test_the_stream_shows_the_classes_that_occur():
@@ -54,7 +58,7 @@ def test_the_stream_shows_the_classes_that_occur():
     assert {"A ≤ 0, low entropy, less likely", "A > 0, high entropy, more likely"} <= shown
     assert "A > 0, low entropy, more likely" not in shown
     assert len(drawing.data) == 2 * 8
-    assert sum(row[2] for row in drawing.data[:8]) == pytest.approx(1.0)
+    assert math.fsum(float(row[2] or 0) for row in drawing.data[:8]) == pytest.approx(1.0)
 
 
 def test_without_a_reference_the_stream_has_one_panel():

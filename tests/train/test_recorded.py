@@ -20,7 +20,7 @@ def test_a_recorded_turn_has_its_scores(tmp_path):
     assert len(step.turns) == 2
     turn = step.turns[0]
     assert (turn.trajectory, turn.advantage) == (1, -0.5)
-    assert [a.tolist() for a in (turn.old, turn.new, turn.ref, turn.entropy)] == [
+    assert [None if a is None else a.tolist() for a in (turn.old, turn.new, turn.ref, turn.entropy)] == [
         [-1.0, -2.0],
         [-0.9, -2.2],
         [-1.0, -2.0],

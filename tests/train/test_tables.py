@@ -67,4 +67,4 @@ def test_latex_is_escaped_and_leaves_out_empty_columns():
 
 
 def test_a_cell_is_shown_with_three_digits():
-    assert [shown(c) for c in (0.123456, 12, None, "a")] == ["0.123", "12", "–", "a"]
+    assert [shown(c) for c in (0.123456, 12, 1082621.4, None, "a")] == ["0.123", "12", "1082621", "–", "a"]

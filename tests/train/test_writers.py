@@ -67,12 +67,12 @@ def records(data):
 
 def logged(folder):
     """The rows in all offline files of a run folder, and their run ids."""
-    from wandb.proto.wandb_internal_pb2 import Record
+    from wandb.proto import wandb_internal_pb2 as proto
 
     rows, ids = [], []
     for path in sorted(folder.glob("wandb/offline-*/*.wandb"), key=lambda p: p.stat().st_mtime_ns):
         for data in records(path.read_bytes()):
-            record = Record.FromString(data)
+            record = proto.Record.FromString(data)  # type: ignore[attr-defined]
             if record.HasField("run"):
                 ids.append(record.run.run_id)
             if record.HasField("history"):
