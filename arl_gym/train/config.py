@@ -307,6 +307,9 @@ class RunConfig:
     """Row of the method table; sets the dials of `filter`, `advantage` and `loss` that nothing else sets."""
     variant: Literal["paper", "released"] = "paper"
     """Where the paper and its released code differ: whose settings the method has."""
+    paper: bool = False
+    """A run whose results are to stand beside the paper's: environments with several data sets (all but Sokoban,
+    whose rooms are always drawn) must play the benchmark's own, and generated data is refused."""
     seed: int = 0
     """Seeds tasks, sampling, initial weights and data order."""
     steps: int = 200
