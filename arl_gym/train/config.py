@@ -10,6 +10,7 @@ import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -308,8 +309,8 @@ class RunConfig:
     variant: Literal["paper", "released"] = "paper"
     """Where the paper and its released code differ: whose settings the method has."""
     paper: bool = False
-    """A run whose results are to stand beside the paper's: environments with several data sets (all but Sokoban,
-    whose rooms are always drawn) must play the benchmark's own, and generated data is refused."""
+    """A run whose results are to stand beside the paper's: generated data is refused where the benchmark has
+    its own (everywhere but in Sokoban, whose rooms are always drawn)."""
     seed: int = 0
     """Seeds tasks, sampling, initial weights and data order."""
     steps: int = 200
@@ -396,6 +397,11 @@ def _fits(hint: Any, value: Any) -> bool:
     if hint is types.NoneType:
         return value is None
     return isinstance(value, hint)
+
+
+def dial(cfg: RunConfig, key: str) -> Any:
+    """Return the value at a dotted key, e.g. "loss.clip_low"."""
+    return reduce(getattr, key.split("."), cfg)
 
 
 def load_toml(path: Path) -> dict[str, Any]:
