@@ -4,9 +4,9 @@ import argparse
 from pathlib import Path
 
 from arl_gym.agents.records import write_trajectories
+from arl_gym.cli.dryrun import dry_run
 from arl_gym.cli.options import parser
 from arl_gym.cli.settings import following, quiet, read_config, say
-from arl_gym.cli.training import print_config
 
 
 def bc(args: list[str]) -> int:
@@ -14,7 +14,7 @@ def bc(args: list[str]) -> int:
     quiet()
     cfg, known = read_config("bc", "Clone the environment's expert.", args)
     if known.dry_run:
-        return print_config(cfg)
+        return dry_run(cfg, gpus=known.gpus, gpu_gb=known.gpu_gb)
     from arl_gym.train.bc import clone_run
 
     with following("cloning") as progress:

@@ -15,7 +15,7 @@ from typing import Any
 import tyro
 
 from arl_gym.assets import assets_root
-from arl_gym.cli.options import key_value, progress_bar
+from arl_gym.cli.options import key_value, positive_int, progress_bar
 from arl_gym.errors import UnknownNameError
 from arl_gym.train.config import RunConfig, from_mapping, load_toml
 from arl_gym.train.methods import method_settings, resolve
@@ -52,6 +52,8 @@ def read_config(
     plain.add_argument("--model")
     plain.add_argument("--env", action="append", type=key_value, default=[])
     plain.add_argument("--dry-run", action="store_true")
+    plain.add_argument("--gpus", type=positive_int)
+    plain.add_argument("--gpu-gb", type=float, default=80.0)
     extra(plain)
     known, rest = plain.parse_known_args(args)
     cfg = resolve(*preset(known.config)) if known.config else RunConfig()
@@ -64,7 +66,10 @@ def read_config(
     cfg = dataclasses.replace(cfg, env=dataclasses.replace(cfg.env, kwargs=kwargs))
     flags = " ".join(a.option_strings[0] for a in plain._actions)
     about = f"{description}\n\nBeside the settings below: {flags}. --config takes a preset or a TOML "
-    about += "file; --env KEY=VALUE sets a keyword argument of the environment and may be repeated."
+    about += (
+        "file; --env KEY=VALUE sets a keyword argument of the environment and may be repeated; --dry-run "
+    )
+    about += "shows what would run, on --gpus GPUs of --gpu-gb GB, and stops."
     return tyro.cli(RunConfig, prog=f"arl-gym {command}", description=about, args=rest, default=cfg), known
 
 

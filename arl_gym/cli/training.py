@@ -8,29 +8,14 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.table import Table
 
+from arl_gym.cli.dryrun import dry_run
 from arl_gym.cli.options import parser
 from arl_gym.cli.settings import following, quiet, read_config, say
-from arl_gym.train.config import RunConfig, to_mapping
 from arl_gym.train.report import write_report
 
 if TYPE_CHECKING:
     from arl_gym.agents.evaluate import EvalResult
     from arl_gym.train.demo import Arm
-
-
-def print_config(cfg: RunConfig) -> int:
-    """Print the resolved configuration and what a step plays."""
-    import tomli_w
-
-    say(tomli_w.dumps(to_mapping(cfg)).rstrip())
-    from arl_gym.train.envs import groups_per_try
-
-    groups, size = groups_per_try(cfg, step=cfg.steps), cfg.rollout.group_size
-    wanted = cfg.rollout.groups
-    say(
-        f"# a try plays {groups} groups x {size} = {groups * size} episodes; a step trains on {wanted} groups"
-    )
-    return 0
 
 
 def demo(args: list[str]) -> int:
@@ -44,7 +29,7 @@ def demo(args: list[str]) -> int:
     about = "Clone, train with SAMPO, and compare on unseen tasks, with a report."
     cfg, known = read_config("demo", about, args, default="sokoban-tiny", extra=more)
     if known.dry_run:
-        return print_config(cfg)
+        return dry_run(cfg, gpus=known.gpus, gpu_gb=known.gpu_gb)
     from arl_gym.train.demo import run_demo
 
     with following("demo", every=10) as progress:
@@ -84,7 +69,7 @@ def train(args: list[str]) -> int:
     quiet()
     cfg, known = read_config("train", "Train a policy.", args)
     if known.dry_run:
-        return print_config(cfg)
+        return dry_run(cfg, gpus=known.gpus, gpu_gb=known.gpu_gb)
     from arl_gym.train.trainer import train as run
 
     with following("training") as progress:

@@ -3,7 +3,8 @@
     check_config(cfg)  # what can never work: one error that lists everything
     check_data(cfg)    # what this machine lacks
 
-Every message names the dotted key, its value and the way out. What works, but perhaps not as meant, is in `notes`.
+Every message names the dotted key, its value and the way out. What works, but perhaps not as meant, is in
+`notes`.
 """
 
 import dataclasses
@@ -23,7 +24,6 @@ _AT_LEAST: dict[str, float] = {
     "steps": 1,
     "max_train_s": 0,
     "trajectories_every": 0,
-    "model.max_context": 2,
     "model.lora_rank": 0,
     "rollout.groups": 1,
     "rollout.max_tokens": 1,
@@ -74,6 +74,8 @@ class _Data:
     argument: str
     variable: str
     how: str
+    inside: tuple[str, ...] = ()
+    """One of these is in the folder; empty: it is a file."""
     usual: str = ""
 
 
@@ -81,18 +83,20 @@ _DATA = {
     "ARL/ALFWorld-v0": _Data(
         argument="data_dir",
         variable="ALFWORLD_DATA",
+        inside=("json_2.1.1", "train"),
         usual="~/.cache/alfworld",
         how="`pip install alfworld; alfworld-download` fetches the games",
     ),
     "ARL/WebShop-v0": _Data(
         argument="data_dir",
         variable="ARL_WEBSHOP_DATA",
+        inside=("items_shuffle.json", "items_shuffle_1000.json"),
         how="`arl-gym data import webshop FOLDER` reads the original's files (docs/webshop.md)",
     ),
     "ARL/TIRMath-v0": _Data(
         argument="data",
         variable="ARL_TIRMATH_DATA",
-        how="bring a JSON or Parquet file of problems (docs/tirmath.md)",
+        how="Bring a JSON or Parquet file of problems (docs/tirmath.md)",
     ),
 }
 
@@ -138,12 +142,14 @@ def _missing(env: EnvConfig) -> str:
     if data is None or env.kwargs.get("dataset") != "original":
         return ""
     place = env.kwargs.get(data.argument) or os.environ.get(data.variable) or data.usual
-    if place and Path(place).expanduser().exists():
+    path = Path(place).expanduser()
+    if place and (any((path / name).exists() for name in data.inside) if data.inside else path.is_file()):
         return ""
-    looked = f"there is nothing at {place}" if place else "nothing says where it is"
+    expected = f"expected {' or '.join(data.inside)} in" if data.inside else "expected a file,"
+    looked = f"{expected} {place}" if place else "nothing says where it is"
     return (
-        f"the original data of {env.id} is missing: {looked}. {data.how}; then --env {data.argument}=PATH, or "
-        f"PATH in the variable {data.variable}"
+        f"the original data of {env.id} is missing: {looked}. {data.how}; then --env {data.argument}=PATH, "
+        f"or PATH in the variable {data.variable}"
     )
 
 
@@ -199,8 +205,8 @@ def _kwargs(env: EnvConfig, known: set[str] | None, place: str) -> Iterator[str]
             yield str(UnknownNameError("keyword argument", key, known, f"{place}.kwargs of {env.id}"))
     if (mode := env.kwargs.get("obs_mode")) in _NOT_TEXT:
         yield (
-            f"{place}.kwargs.obs_mode={mode!r}: the transformers policy reads text only, vision-language agents "
-            f"are not supported; set obs_mode='text'"
+            f"{place}.kwargs.obs_mode={mode!r}: the transformers policy reads text only, vision-language "
+            "agents are not supported; set obs_mode='text'"
         )
     if env.kwargs.get("action_mode") == "discrete":
         yield f"{place}.kwargs.action_mode='discrete': an agent that speaks needs action_mode='text'"
@@ -211,8 +217,8 @@ def _paper(env: EnvConfig, place: str) -> Iterator[str]:
     chosen = env.kwargs.get("dataset", "generated")
     if env.id in _DATA and chosen != "original":
         yield (
-            f"{place}.kwargs.dataset={chosen!r}: paper=true stands beside published figures, which generated data "
-            f"cannot; set dataset='original', or paper=false"
+            f"{place}.kwargs.dataset={chosen!r}: paper=true stands beside published figures, which generated "
+            "data cannot; set dataset='original', or paper=false"
         )
 
 
@@ -240,8 +246,8 @@ def _advantage(cfg: RunConfig) -> Iterator[str]:
     states = [e.id for e in cfg.all_envs if e.anchor == "state"]
     if a.anchor_similarity < 1 and a.step_weight > 0 and states:
         yield (
-            f"advantage.anchor_similarity={a.anchor_similarity} compares texts, and anchors of {states[0]} are "
-            f"digests (env.anchor='state'): set anchor='observation', or anchor_similarity=1"
+            f"advantage.anchor_similarity={a.anchor_similarity} compares texts, and anchors of {states[0]} "
+            "are digests (env.anchor='state'): set anchor='observation', or anchor_similarity=1"
         )
     if a.overlong_buffer >= cfg.rollout.max_tokens:
         yield (
@@ -251,37 +257,39 @@ def _advantage(cfg: RunConfig) -> Iterator[str]:
 
 
 def _loss(cfg: RunConfig) -> Iterator[str]:
-    loss, found = cfg.loss, False
+    found = list(_loss_dials(cfg))
+    yield from found
+    if not found and not any(_ranges(cfg)):  # it stops at the first, and those are listed already
+        yield from _raised(lambda cfg: check_loss(cfg.loss), cfg)
+
+
+def _loss_dials(cfg: RunConfig) -> Iterator[str]:
+    loss = cfg.loss
     if loss.dual_clip_c is not None and (loss.policy != "clip" or loss.ratio_level != "token"):
-        found = True
         yield (
-            f"loss.dual_clip_c={loss.dual_clip_c} caps clipped token ratios: leave it out, or set policy='clip' "
-            f"and ratio_level='token' (got {loss.policy!r} and {loss.ratio_level!r})"
+            f"loss.dual_clip_c={loss.dual_clip_c} caps clipped token ratios: leave it out, or set "
+            f"policy='clip' and ratio_level='token' (got {loss.policy!r} and {loss.ratio_level!r})"
         )
     if loss.dual_clip_c is not None and loss.dual_clip_c <= 1:
-        found = True
         yield f"loss.dual_clip_c={loss.dual_clip_c}: expected more than 1"
     if loss.aggregation == "seq-mean-token-sum-norm" and loss.aggregation_tokens < 1:
-        found = True
         yield (
-            f"loss.aggregation={loss.aggregation!r} divides by loss.aggregation_tokens: expected at least 1, such "
-            f"as rollout.max_tokens={cfg.rollout.max_tokens}, got {loss.aggregation_tokens}"
+            f"loss.aggregation={loss.aggregation!r} divides by loss.aggregation_tokens: expected at least 1, "
+            f"such as rollout.max_tokens={cfg.rollout.max_tokens}, got {loss.aggregation_tokens}"
         )
     if loss.kl_coef == 0 and not loss.kl_gradient:
         yield (
             "loss.kl_gradient=false logs the divergence, but loss.kl_coef=0 loads no reference model: set "
             "kl_coef above 0, or kl_gradient=true"
         )
-    if not found and not any(_ranges(cfg)):  # what it knows beyond the above
-        yield from _raised(lambda cfg: check_loss(cfg.loss), cfg)
 
 
 def _optim(cfg: RunConfig) -> Iterator[str]:
     o = cfg.optim
     if o.minibatch_rows == 0 and o.minibatches > cfg.rollout.groups:
         yield (
-            f"optim.minibatches={o.minibatches}, but rollout.groups={cfg.rollout.groups} and groups are never "
-            f"split: have at most as many minibatches as groups"
+            f"optim.minibatches={o.minibatches}, but rollout.groups={cfg.rollout.groups} and groups are "
+            "never split: have at most as many minibatches as groups"
         )
     if "stage" in o.zero:
         yield f"optim.zero.stage={o.zero['stage']!r}: set optim.zero_stage instead"
@@ -302,9 +310,9 @@ def _evaluation(cfg: RunConfig) -> Iterator[str]:
             continue
         if cfg.eval.every:
             yield (
-                f"eval.every={cfg.eval.every}: a file of original problems is one split, so that validation would "
-                f"play the training tasks; set eval.every=0, and measure with `arl-gym eval {env.id} --env "
-                f"data=FILE`"
+                f"eval.every={cfg.eval.every}: a file of original problems is one split, so that validation "
+                f"would play the training tasks; set eval.every=0, and measure with `arl-gym eval {env.id} "
+                "--env data=FILE`"
             )
         if cfg.clone.before and not cfg.clone.data:
             yield (

@@ -114,8 +114,8 @@ def shape_of(model: ModelConfig) -> ModelShape:
         known = [k for k in KNOWN if name.startswith(f"{k}-")]
         if not known:
             raise ConfigError(
-                f"the size of the model {model.path!r} is not known: expected a folder with config.json, or a "
-                f"name that begins with one of {', '.join(KNOWN)}"
+                f"the size of the model {model.path!r} is not known: expected a folder with config.json, or "
+                f"a name that begins with one of {', '.join(KNOWN)}"
             )
         name = known[0]
     return KNOWN[name]
@@ -240,7 +240,8 @@ def estimate(cfg: RunConfig, shape: ModelShape, *, gpus: int) -> list[Part]:
     parts.append(("gradients", trained * 4 / shared[2], False))
     if cfg.loss.kl_coef > 0 and not lora:
         parts.append(("reference model", weights, cfg.optim.offload_reference))
-    rows = min(cfg.rollout.batch_size, math.ceil(cfg.rollout.groups * cfg.rollout.group_size / gpus))
+    episodes = cfg.rollout.groups * max(1.0, cfg.filter.oversample) * cfg.rollout.group_size
+    rows = min(cfg.rollout.batch_size, math.ceil(episodes / gpus))
     cache = rows * cfg.model.max_context * cache_bytes(shape, dtype)
     tokens = max(cfg.optim.micro_tokens, cfg.model.max_context)
     per_token = activation_bytes(shape, dtype, checkpointing=cfg.model.gradient_checkpointing)

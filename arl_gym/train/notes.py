@@ -69,9 +69,7 @@ def _unused_dials(cfg: RunConfig) -> Iterator[str]:
             if is_off and (value := dial(cfg, key)) != dial(default, key):
                 yield f"{key}={value!r} has no effect: {why}"
     if cfg.filter.enable and cfg.filter.cold_start_steps >= cfg.steps:
-        yield (
-            f"filter.cold_start_steps={cfg.filter.cold_start_steps} of steps={cfg.steps}: the filter is never active"
-        )
+        yield f"filter.cold_start_steps={cfg.filter.cold_start_steps} of steps={cfg.steps}: it never filters"
     for env in cfg.all_envs:
         tags = ENVS[env.id].format if env.format == "default" and env.id in ENVS else env.format
         if tags == "none" and env.penalise == "format" and env.penalty != EnvConfig.penalty:
@@ -82,8 +80,8 @@ def _single_update(cfg: RunConfig) -> Iterator[str]:
     if cfg.optim.minibatches > 1 or cfg.optim.minibatch_rows > 0:
         return
     yield (
-        "optim.minibatches=1: the one update of a batch is on-policy, all its ratios are 1, and loss.clip_low and "
-        "clip_high never act"
+        "optim.minibatches=1: the one update of a batch is on-policy, all its ratios are 1, and "
+        "loss.clip_low and clip_high never act"
     )
     if cfg.loss.mask_delta is not None:
         yield f"loss.mask_delta={cfg.loss.mask_delta} acts after the first update of a batch: never, with one"
@@ -92,13 +90,13 @@ def _single_update(cfg: RunConfig) -> Iterator[str]:
 def _ratios(cfg: RunConfig) -> Iterator[str]:
     if cfg.loss.policy != "clip" and cfg.loss.ratio_level != "token":
         yield (
-            f"loss.policy={cfg.loss.policy!r} with ratios per {cfg.loss.ratio_level} is no published method: its "
-            f"papers have loss.ratio_level='token'"
+            f"loss.policy={cfg.loss.policy!r} with ratios per {cfg.loss.ratio_level} is no published method: "
+            "its papers have loss.ratio_level='token'"
         )
-    if cfg.loss.ratio_level == "trajectory" and any(not _is_dialogue(env) for env in cfg.all_envs):
+    if cfg.loss.ratio_level == "trajectory" and any(not is_dialogue(env) for env in cfg.all_envs):
         yield (
-            "loss.ratio_level='trajectory' with windowed prompts: all turns of an episode go through the model "
-            "together, which may take several times optim.micro_tokens"
+            "loss.ratio_level='trajectory' with windowed prompts: all turns of an episode go through the "
+            "model together, which may take several times optim.micro_tokens"
         )
 
 
@@ -111,10 +109,11 @@ def _lengths(cfg: RunConfig) -> Iterator[str]:
         )
     for env in cfg.all_envs:
         turns = env.kwargs.get("max_steps")
-        if _is_dialogue(env) and isinstance(turns, int) and turns * cfg.rollout.max_tokens > context:
+        if is_dialogue(env) and isinstance(turns, int) and turns * cfg.rollout.max_tokens > context:
             yield (
-                f"a dialogue of {env.id} may have {turns} turns of rollout.max_tokens={cfg.rollout.max_tokens}: "
-                f"those beyond model.max_context={context} end early, as context_full"
+                f"a dialogue of {env.id} may have {turns} turns of "
+                f"rollout.max_tokens={cfg.rollout.max_tokens}: those beyond model.max_context={context} end "
+                "early, as context_full"
             )
 
 
@@ -123,8 +122,8 @@ def _shares(cfg: RunConfig) -> Iterator[str]:
     for i, env in enumerate(cfg.all_envs):
         if (share := cfg.rollout.groups * env.weight / total) < 1:
             yield (
-                f"envs.{i}.weight={env.weight} of {total:g} is {share:.2f} of the {cfg.rollout.groups} groups of a "
-                f"step: less than one"
+                f"envs.{i}.weight={env.weight} of {total:g} is {share:.2f} of the {cfg.rollout.groups} "
+                "groups of a step: less than one"
             )
 
 
@@ -140,7 +139,8 @@ def _without_gpu(cfg: RunConfig) -> Iterator[str]:
         yield f"{key} has no effect without a GPU"
 
 
-def _is_dialogue(env: EnvConfig) -> bool:
+def is_dialogue(env: EnvConfig) -> bool:
+    """Return whether an episode is one growing dialogue, and so one row, instead of a row for every turn."""
     if env.window == "default":
         return env.id in ENVS and ENVS[env.id].window is None
     return env.window == "dialogue"
