@@ -2,6 +2,8 @@ import dataclasses
 import json
 
 import pytest
+import torch
+from transformers import Qwen3Config, Qwen3ForCausalLM
 
 from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.train.config import ModelConfig
@@ -83,6 +85,37 @@ def test_checkpointing_keeps_the_input_of_every_layer_and_one_whole_layer():
     # 16,384 tokens x 337,920 bytes
     sizes = gib(run(model={"gradient_checkpointing": True}))
     assert sizes["activations of 16,384 tokens"] == pytest.approx(5.16, abs=0.01)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_activations_are_about_what_autograd_keeps(dtype):
+    def kept(layers: int) -> int:
+        config = Qwen3Config(
+            vocab_size=8,
+            hidden_size=512,
+            intermediate_size=1536,
+            num_hidden_layers=layers,
+            num_attention_heads=8,
+            num_key_value_heads=4,
+            head_dim=128,
+        )
+        model = Qwen3ForCausalLM(config).to(getattr(torch, dtype))
+        weights = {p.untyped_storage().data_ptr() for p in model.parameters()}
+        stored: dict[int, torch.UntypedStorage] = {}
+
+        def note(tensor: torch.Tensor) -> torch.Tensor:
+            storage = tensor.untyped_storage()
+            if storage.data_ptr() not in weights:
+                stored[storage.data_ptr()] = storage
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+            model.model(input_ids=torch.zeros((1, 128), dtype=torch.long), use_cache=False)
+        return sum(storage.nbytes() for storage in stored.values())
+
+    shape = dataclasses.replace(QWEN, hidden=512, intermediate=1536, heads=8, kv_heads=4, layers=1)
+    a_layer = (kept(2) - kept(1)) / 128
+    assert activation_bytes(shape, dtype, checkpointing=False) == pytest.approx(a_layer, rel=0.12)
 
 
 def test_a_row_longer_than_a_micro_batch_counts_whole():

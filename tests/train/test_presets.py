@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from arl_gym.assets import asset, assets_root
@@ -11,6 +13,7 @@ from arl_gym.train.memory import estimate, peak_gib, shape_of
 from arl_gym.train.methods import resolve
 from arl_gym.train.model import tiny_tokenizer
 from arl_gym.train.notes import config_notes
+from tests.conftest import ROOT
 
 PRESETS = sorted(path.stem for path in (assets_root() / "presets").glob("*.toml"))
 
@@ -142,3 +145,8 @@ def test_alfworlds_words_cover_its_rooms():
     vec.close()
     # A word a token, and its comma or line break: spelled words would give several times as many.
     assert sum(lengths) / len(lengths) < 1.6
+
+
+def test_the_page_of_presets_names_every_preset():
+    page = (ROOT / "docs/presets.md").read_text(encoding="utf-8")
+    assert sorted(set(re.findall(r"^\| `([a-z0-9.-]+)`", page, re.MULTILINE))) == PRESETS
