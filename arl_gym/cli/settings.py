@@ -67,9 +67,9 @@ def read_config(
     flags = " ".join(a.option_strings[0] for a in plain._actions)
     about = f"{description}\n\nBeside the settings below: {flags}. --config takes a preset or a TOML "
     about += (
-        "file; --env KEY=VALUE sets a keyword argument of the environment and may be repeated; --dry-run "
+        "file; --env KEY=VALUE sets a keyword argument of the environment and may be repeated. --dry-run "
     )
-    about += "shows what would run, on --gpus GPUs of --gpu-gb GB, and stops."
+    about += "shows what would run, on --gpus GPUs of --gpu-gb GiB each, and stops."
     return tyro.cli(RunConfig, prog=f"arl-gym {command}", description=about, args=rest, default=cfg), known
 
 

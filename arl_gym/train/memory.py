@@ -213,8 +213,9 @@ class Part:
 def estimate(cfg: RunConfig, shape: ModelShape, *, gpus: int) -> list[Part]:
     """Return what a run holds per GPU, in GiB.
 
-    ZeRO shares the optimiser from stage 1 on, gradients from 2, weights from 3. Gradients are counted in
-    float32, which they become for the step. An adapter needs no reference model: it is switched off instead.
+    ZeRO shares the optimiser from stage 1 on, gradients from 2, weights from 3; but then a whole copy plays,
+    since shared weights cannot generate. Gradients are counted in float32, which they become for the step. An
+    adapter needs no reference model: it is switched off instead.
 
     Args:
         cfg: The run.
@@ -233,6 +234,8 @@ def estimate(cfg: RunConfig, shape: ModelShape, *, gpus: int) -> list[Part]:
     shared = {s: gpus if stage >= s else 1 for s in (1, 2, 3)}
     offloads = cfg.optim.zero.get("offload_optimizer", {}).get("device", "none") != "none"
     parts = [("weights", weights / shared[3], False)]
+    if stage == 3:
+        parts.append(("whole copy that plays", weights, False))
     if lora:
         parts.append(("adapter", trained * _width(dtype), False))
     if dtype != "float32" or stage > 0:

@@ -1,7 +1,9 @@
-"""What a configuration does that may not be meant: nothing here stops a run.
+"""What a configuration does that may not be meant.
 
-for line in config_notes(cfg, cuda=True):
-    print(line)
+    for line in config_notes(cfg, cuda=True):
+        print(line)
+
+Nothing here stops a run; what does is in `checks`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -132,10 +134,10 @@ def _without_gpu(cfg: RunConfig) -> Iterator[str]:
         yield "model.dtype='bfloat16' is several times slower than 'float32' on a CPU"
     if cfg.model.attn_implementation.startswith("flash_attention"):
         yield f"model.attn_implementation={cfg.model.attn_implementation!r} needs a GPU"
-    offloaded = [key for key in cfg.optim.zero if key.startswith("offload")]
-    for key in [f"optim.zero.{k}" for k in offloaded] + [
-        "optim.offload_reference"
-    ] * cfg.optim.offload_reference:
+    offloaded = [f"optim.zero.{key}" for key in cfg.optim.zero if key.startswith("offload")]
+    if cfg.optim.offload_reference:
+        offloaded.append("optim.offload_reference")
+    for key in offloaded:
         yield f"{key} has no effect without a GPU"
 
 

@@ -1,7 +1,9 @@
-"""What a run would do, in words, before it does it: batches, memory, DeepSpeed's settings, what looks odd.
+"""What a run would do, in words, before it does it.
 
-for line in plan(cfg, gpus=4, gpu_gb=80):
-    print(line)
+    for line in plan(cfg, gpus=4, gpu_gb=80):
+        print(line)
+
+Batches, memory, DeepSpeed's settings, what looks odd, and what this machine lacks.
 """
 
 import json

@@ -63,6 +63,11 @@ def test_every_zero_stage_shares_one_thing_more(stage, weights, gradients, momen
     assert found == pytest.approx((weights, gradients, moments), abs=0.01)
 
 
+def test_shared_weights_need_a_whole_copy_to_play():
+    assert gib(run(optim={"zero_stage": 3}), gpus=4)["whole copy that plays"] == pytest.approx(7.49, abs=0.01)
+    assert "whole copy that plays" not in gib(run(), gpus=4)
+
+
 def test_float32_weights_are_their_own_copy_only_without_zero():
     without = gib(run(model={"dtype": "float32"}, optim={"zero_stage": 0}))
     assert "float32 copy of what is trained" not in without
