@@ -3,6 +3,7 @@
 import tomli_w
 
 from arl_gym.cli.settings import say
+from arl_gym.errors import ConfigError
 from arl_gym.train.config import RunConfig, to_mapping
 
 
@@ -15,13 +16,16 @@ def dry_run(cfg: RunConfig, *, gpus: int | None, gpu_gb: float) -> int:
         gpu_gb: Memory of each, in GiB.
 
     Raises:
-        ConfigError: If the configuration cannot be run, after it has been printed.
+        ConfigError: If the configuration cannot be run, after it and what is wrong have been printed.
     """
     say(tomli_w.dumps(to_mapping(cfg)).rstrip())
-    from arl_gym.train.checks import check_config  # these import torch
+    from arl_gym.train.checks import conflicts  # these import torch
     from arl_gym.train.plan import plan
 
-    check_config(cfg)
+    if found := conflicts(cfg):
+        for line in ("", "== conflicts", *(f"- {conflict}" for conflict in found)):
+            say(f"# {line}".rstrip())
+        raise ConfigError(f"the configuration cannot be run: its conflicts are listed above ({len(found)})")
     for line in plan(cfg, gpus=gpus, gpu_gb=gpu_gb):
         say(f"# {line}".rstrip())
     return 0

@@ -113,7 +113,8 @@ def check_config(cfg: RunConfig) -> None:
     if len(found) == 1:
         raise ConfigError(found[0])
     if found:
-        raise ConfigError("\n- ".join([f"the configuration has {len(found)} conflicts:", *found]))
+        listed = [f"({i}) {line}" for i, line in enumerate(found, 1)]
+        raise ConfigError("\n".join([f"the configuration has {len(found)} conflicts:", *listed]))
 
 
 def conflicts(cfg: RunConfig) -> list[str]:

@@ -21,15 +21,15 @@ def test_conflicts_follow_the_configuration_and_fail(capsys):
     assert main([*args, "--dry-run"]) == 1
     done = capsys.readouterr()
     assert tomllib.loads(done.out)["rollout"]["group_size"] == 1
-    assert "the configuration has 2 conflicts:" in done.err
-    assert "- rollout.temperature=0.0: expected more than 0" in done.err
+    assert "# == conflicts\n# - rollout.temperature=0.0: expected more than 0\n" in done.out
+    assert done.err == "arl-gym: the configuration cannot be run: its conflicts are listed above (2)\n"
 
 
 def test_the_papers_presets_refuse_generated_data_unless_told(capsys):
     args = ["train", "--config", "webshop-qwen3-4b", "--gpus", "4", "--dry-run"]
     generated = ["--env", "dataset=generated"]
     assert main([*args, *generated]) == 1
-    assert "env.kwargs.dataset='generated': paper=true" in capsys.readouterr().err
+    assert "# - env.kwargs.dataset='generated': paper=true" in capsys.readouterr().out
     assert main([*args, *generated, "--no-paper"]) == 0
 
 

@@ -13,6 +13,7 @@ from arl_gym.train.memory import estimate, peak_gib, shape_of
 from arl_gym.train.methods import resolve
 from arl_gym.train.model import tiny_tokenizer
 from arl_gym.train.notes import config_notes
+from arl_gym.train.plan import plan
 from tests.conftest import ROOT
 
 PRESETS = sorted(path.stem for path in (assets_root() / "presets").glob("*.toml"))
@@ -38,6 +39,12 @@ def test_every_preset_is_a_configuration_that_can_be_run(name):
     cfg = preset(name)
     check_config(cfg)
     assert cfg.run_dir == f"runs/{name}"
+
+
+@pytest.mark.parametrize("name", RUNNABLE)
+def test_every_preset_has_a_plan_that_fits_a_node(name):
+    (verdict,) = [line for line in plan(preset(name), gpus=8, gpu_gb=141) if line.startswith("with about")]
+    assert verdict.endswith("of 141 GiB: fits")
 
 
 def test_the_preset_from_pictures_waits_for_a_policy_that_sees():
