@@ -49,6 +49,7 @@ COMMANDS: dict[str, Command] = {
     "collect": Command("record the expert's episodes", "arl_gym.cli.cloning", "collect"),
     "bc": Command("clone the expert", "arl_gym.cli.cloning", "bc"),
     "train": Command("train a policy", _TRAINING, "train"),
+    "sweep": Command("train over a grid of settings and pick the best", "arl_gym.cli.sweep"),
     "methods": Command("show the methods and their dials", "arl_gym.cli.methods"),
     "plot": Command("draw the curves of runs", "arl_gym.cli.plotting"),
     "show": Command("show the configuration and progress of a run", "arl_gym.cli.showing"),
