@@ -10,10 +10,13 @@ import itertools
 import json
 import re
 import statistics
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import tomli_w
 
 from arl_gym.errors import ConfigError, DataError
 from arl_gym.train.config import RunConfig, from_mapping, load_toml, to_mapping
@@ -178,20 +181,28 @@ def check_runs(runs: Sequence[Run]) -> None:
             check_step_advantage(run.cfg)
         except ConfigError as err:
             raise ConfigError(f"{run.name}: {err}") from err
-        if lost := _difference(run.cfg, resolve(to_mapping(run.cfg), run.name)):
+        if lost := _difference(run.cfg, _reread(run)):
             # TOML has no null: None is written as nothing, and its method's own value would come back.
-            raise ConfigError(f"{run.name}: {lost} cannot be written to a configuration file")
+            raise ConfigError(f"{run.name}: a configuration file cannot hold {lost}")
         if run.folder.exists() and run.file.is_file():
             begun = resolve(load_toml(run.file), str(run.file))
             if changed := _difference(run.cfg, dataclasses.replace(begun, run_dir=run.cfg.run_dir)):
-                raise ConfigError(f"{run.folder} holds a run with another {changed}: choose another folder")
+                raise ConfigError(f"{run.folder} holds no run with {changed}: choose another folder")
+
+
+def _reread(run: Run) -> RunConfig:
+    try:
+        text = tomli_w.dumps(to_mapping(run.cfg))
+    except TypeError as err:
+        raise ConfigError(f"{run.name}: a configuration file cannot hold this: {err}") from err
+    return resolve(tomllib.loads(text), run.name)
 
 
 def _difference(a: RunConfig, b: RunConfig) -> str:
-    """Return the first setting that differs, with both values, or an empty text."""
+    """Return the first setting that differs, with the value of `a` and that of `b`, or an empty text."""
     of_a, of_b = dict(_leaves(a)), dict(_leaves(b))
     keys = [key for key in {**of_a, **of_b} if of_a.get(key) != of_b.get(key)]
-    return f"{keys[0]} ({of_b.get(keys[0])!r}, not {of_a.get(keys[0])!r})" if keys else ""
+    return f"{keys[0]}={of_a.get(keys[0])!r} (but {of_b.get(keys[0])!r})" if keys else ""
 
 
 def _leaves(cfg: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
