@@ -110,7 +110,7 @@ def _outcome(run: Run, code: int, seconds: float, stopping: bool) -> Outcome:
     lines = run.log.read_text(encoding="utf-8", errors="replace").split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "it printed nothing")
     ended = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-    status: Literal["stopped", "failed"] = "stopped" if stopping else "failed"
+    status: Literal["stopped", "failed"] = "stopped" if stopping or code == 0 else "failed"
     return Outcome(run=run, status=status, reason=f"({ended}): {last}", seconds=seconds)
 
 

@@ -131,7 +131,7 @@ def test_a_plan_needs_a_seed(tmp_path):
 def test_none_is_refused_where_the_file_would_bring_the_methods_own_value_back(tmp_path, monkeypatch):
     masked = {**METHODS["GRPO"].settings, "loss": {**METHODS["GRPO"].settings["loss"], "mask_delta": 0.003}}
     monkeypatch.setitem(METHODS, "GRPO", dataclasses.replace(METHODS["GRPO"], settings=masked))
-    axes = {"method": ["GRPO"], "loss.mask_delta": [None]}
+    axes: dict[str, list[object]] = {"method": ["GRPO"], "loss.mask_delta": [None]}
     with pytest.raises(ConfigError, match=r"cannot hold loss.mask_delta=None \(but 0.003\)"):
         plan(BASE, axes, seeds=[1], out=tmp_path)
 
@@ -260,13 +260,13 @@ def test_the_command_trains_with_the_runs_own_file(tmp_path):
 
 def test_runs_are_made_and_finished_ones_are_skipped_the_next_time(tmp_path, trainer):
     runs = plan(BASE, {"optim.lr": [0.1, 0.2]}, seeds=[1, 2], out=tmp_path)
-    said = []
+    said: list[str] = []
     assert [o.status for o in run_all(runs, jobs=2, say=said.append)] == ["finished"] * 4
     assert said[-1].startswith("[4/4] ")
     assert resolve(load_toml(runs[0].file)) == runs[0].cfg
     # Success is lr x seed at every step: means over the seeds are 0.1 x 1.5 and 0.2 x 1.5.
     assert [s.success_mean for s in scores(runs)] == pytest.approx([0.15, 0.3])
-    again = []
+    again: list[str] = []
     assert [o.status for o in run_all(runs, say=again.append)] == ["skipped"] * 4
     assert again == ["4 of 4 runs are finished already"]
 
@@ -275,13 +275,13 @@ def test_a_failed_run_tells_its_last_line_and_the_others_go_on(tmp_path, trainer
     runs = plan(BASE, {"env.kwargs.how": ["fail", "quit", "well"]}, seeds=[1], out=tmp_path)
     failed, quit_, well = run_all(runs)
     assert (failed.status, failed.reason) == ("failed", "(exit code 1): arl-gym: it broke")
-    assert (quit_.status, quit_.reason) == ("failed", "(exit code 0): it printed nothing")
+    assert (quit_.status, quit_.reason) == ("stopped", "(exit code 0): it printed nothing")
     assert (well.status, well.reason) == ("finished", "")
 
 
 def test_a_begun_run_is_continued(tmp_path, trainer):
     runs = plan(how("fail"), {}, seeds=[1], out=tmp_path)
-    said = []
+    said: list[str] = []
     assert run_all(runs)[0].status == "failed"
     assert run_all(runs, say=said.append)[0].status == "finished"
     assert said[0] == "seed-1: going on"
