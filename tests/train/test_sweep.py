@@ -219,13 +219,15 @@ folder.mkdir(parents=True, exist_ok=True)
 how = cfg["env"]["kwargs"].get("how", "")
 if how == "fail" and not begun:
     sys.exit("Traceback\\narl-gym: it broke\\n")
-if how == "hang":
+if how in ("hang", "deaf"):
     def stop(*_):
         (folder / "told").touch()
-        sys.exit("arl-gym: told to stop")
+        if how == "hang":
+            sys.exit("arl-gym: told to stop")
     signal.signal(signal.SIGTERM, stop)
     (folder / "ready").touch()
-    signal.pause()
+    while True:
+        signal.pause()
 with open(folder / "metrics.jsonl", "w") as file:
     for step in range(1, cfg["steps"] + 1):
         success = cfg["optim"]["lr"] * cfg["seed"]
@@ -325,6 +327,17 @@ def test_a_signal_to_stop_reaches_the_runs_and_no_further_one_begins(tmp_path, t
     assert (third.status, third.reason) == ("stopped", "not begun")
     assert not runs[2].folder.exists()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_second_signal_ends_runs_that_do_not_stop(tmp_path, trainer):
+    (run,) = plan(how("deaf"), {}, seeds=[1], out=tmp_path)
+    me = os.getpid()
+    first = after((run.folder / "ready").exists, lambda: os.kill(me, signal.SIGINT))
+    second = after((run.folder / "told").exists, lambda: os.kill(me, signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt):
+        run_all([run])
+    first.join()
+    second.join()
 
 
 def test_a_run_that_was_killed_says_by_what(tmp_path, trainer, monkeypatch):
