@@ -13,7 +13,7 @@ from rich.table import Table
 
 from arl_gym.cli.options import literal, parser, positive_int
 from arl_gym.cli.settings import quiet, read_config, say
-from arl_gym.errors import ConfigError
+from arl_gym.errors import ArlGymError, ConfigError
 from arl_gym.train.config import load_toml
 from arl_gym.train.files import write_atomically
 
@@ -49,7 +49,10 @@ def run(args: list[str]) -> int:
     if known.out is None:  # not `required`: --help must work without it
         parser("sweep", "").error("--out DIR is needed")
     axes, listed = read_sweep(known.sweep) if known.sweep else ({}, None)
-    axes |= dict(known.grid)
+    given = dict(known.grid)
+    if len(given) < len(known.grid):
+        parser("sweep", "").error("--grid: each key may be given once, with all its values")
+    axes |= given
     from arl_gym.train.jobs import run_all
     from arl_gym.train.sweep import pick, plan, scores
 
@@ -57,7 +60,7 @@ def run(args: list[str]) -> int:
     if known.dry_run:
         for r in runs:
             say(f"{r.name}: {'finished' if r.is_finished else 'begun' if r.folder.exists() else 'new'}")
-        say(f"# {len(runs)} runs of {base.steps} steps in {known.out}")
+        say(f"# {len(runs)} runs in {known.out}")
         return 0
     outcomes = run_all(runs, jobs=known.jobs, say=say)
     points = scores(runs)
@@ -65,10 +68,14 @@ def run(args: list[str]) -> int:
     write_result(known.out / "sweep.json", outcomes, points, picks, max_variance=known.max_variance)
     _print_points(points, picks, max_variance=known.max_variance)
     say(f"result: {known.out / 'sweep.json'}")
-    unfinished = [o for o in outcomes if o.reason]
-    for o in unfinished:
-        say(f"{o.status}: {o.run.name} {o.reason}")
-    return 1 if unfinished else 0
+    unfinished = [f"{o.run.name} {o.reason}" for o in outcomes if o.reason]
+    if unfinished:
+        for line in unfinished:
+            say(f"not finished: {line}")
+        raise ArlGymError(
+            f"{len(unfinished)} of {len(runs)} runs are not finished, the first: {unfinished[0]}"
+        )
+    return 0
 
 
 def axis(text: str) -> tuple[str, list[Any]]:

@@ -3,7 +3,7 @@
 import pytest
 
 from arl_gym.train.methods import METHODS
-from arl_gym.train.sweep import check_runs
+from arl_gym.train.sweep import check_runs, configure
 from benchmarks import findings, methods
 
 
@@ -30,7 +30,7 @@ def test_only_the_bounds_on_sequences_are_widened():
     gspo, grpo = methods.arm(shared, "GSPO").loss, methods.arm(shared, "GRPO").loss
     assert (gspo.clip_low, gspo.clip_high) == pytest.approx((0.03, 0.04))
     assert (grpo.clip_low, grpo.clip_high) == (0.2, 0.2)
-    masked = methods.widened(methods.configure(shared, {"method": "GRPO", "loss.mask_delta": 0.003})).loss
+    masked = methods.widened(configure(shared, {"method": "GRPO", "loss.mask_delta": 0.003})).loss
     assert masked.mask_delta == pytest.approx(0.03)
     assert masked.clip_low == 0.2
 

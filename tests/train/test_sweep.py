@@ -406,8 +406,10 @@ def test_the_command_runs_picks_and_writes_the_result(tmp_path, trainer, capsys)
 
 def test_a_failed_run_makes_the_command_fail_with_its_last_line(tmp_path, trainer, capsys):
     assert sweep(tmp_path, "--grid", "env.kwargs.how=fail,well") == 1
-    last = capsys.readouterr().out.splitlines()[-1]
-    assert last == "failed: env.kwargs.how=fail/seed-0 (exit code 1): arl-gym: it broke"
+    out, err = capsys.readouterr()
+    what = "env.kwargs.how=fail/seed-0 (exit code 1): arl-gym: it broke"
+    assert out.splitlines()[-1] == f"not finished: {what}"
+    assert err == f"arl-gym: 1 of 2 runs are not finished, the first: {what}\n"
 
 
 def test_a_dry_run_lists_the_runs_and_writes_nothing(tmp_path, capsys):
@@ -447,6 +449,7 @@ def test_a_sweep_file_with_anything_else_is_refused(text, message, tmp_path):
     ("args", "code", "message"),
     [
         (["--grid", "optim.lr"], 2, "expected KEY=VALUE"),
+        (["--grid", "optim.lr=1", "--grid", "optim.lr=2"], 2, "each key may be given once"),
         (["--seeds", "one"], 2, "--seeds"),
         (["--jobs", "0"], 2, "at least 1"),
         (["--grid", "method=GRPOO"], 1, "did you mean 'GRPO'"),
