@@ -105,7 +105,7 @@ def clone(shared: RunConfig, folder: Path, seed: int) -> None:
     partial.rename(folder)
 
 
-def test(cfg: RunConfig, episodes: int) -> Tested:
+def measure(cfg: RunConfig, episodes: int) -> Tested:
     """Return how the model in a run folder does on the test tasks; kept in a file beside the folder."""
     from arl_gym.train.demo import load
     from arl_gym.train.trainer import evaluate_policy
@@ -203,7 +203,7 @@ def train_and_test(
         ]
         finished = [o.run for o in outcomes if not o.reason]
         cfgs = [*clones, *(run.cfg for run in finished)]
-        tests = list(pool.map(test, cfgs, [args.episodes] * len(cfgs)))
+        tests = list(pool.map(measure, cfgs, [args.episodes] * len(cfgs)))
     points: dict[str, list[Tested]] = {}
     for name, tested in zip(["BC"] * len(clones) + [run.point for run in finished], tests, strict=True):
         points.setdefault(name, []).append(tested)

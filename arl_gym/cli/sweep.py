@@ -66,7 +66,8 @@ def run(args: list[str]) -> int:
     points = scores(runs)
     picks = pick(points, max_variance=known.max_variance)
     write_result(known.out / "sweep.json", outcomes, points, picks, max_variance=known.max_variance)
-    _print_points(points, picks, max_variance=known.max_variance)
+    if points:
+        _print_points(points, picks, max_variance=known.max_variance)
     say(f"result: {known.out / 'sweep.json'}")
     unfinished = [f"{o.run.name} {o.reason}" for o in outcomes if o.reason]
     if unfinished:
