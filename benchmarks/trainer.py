@@ -6,16 +6,19 @@
 Both train the tiny Qwen3 with GRPO on the first observation of 6x6 Sokoban rooms: a step is 8 prompts x 8
 responses of at most 8 tokens, sampled at temperature 1, and one AdamW update in fp32, without a reference
 model. Ours plays the move in its environment; TRL gets a reward function that costs nothing. A round runs
-both, each in turn going first; the first `WARM_UP` steps of each are left out. `--profile` shows where the
-time went.
+both, each in a process of its own, in turn going first; the first `WARM_UP` steps of each are left out.
+`--profile` shows where the time went.
 """
 
 import argparse
 import cProfile
 import importlib
+import json
 import logging
 import pstats
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import warnings
@@ -148,6 +151,13 @@ def speed(steps: Sequence[Step]) -> float:
     return sum(n for _, n in warm) / sum(s for s, _ in warm)
 
 
+def in_a_process(side: str, steps: int, seed: int) -> list[Step]:
+    """Return the steps of one side, run by itself: neither finds what the other has set up."""
+    command = [sys.executable, __file__, "--side", side, "--steps", str(steps), "--seed", str(seed)]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [(float(s), int(n)) for s, n in json.loads(printed.splitlines()[-1])]
+
+
 def profiled(name: str, run: Callable[[int, int], list[Step]], steps: int) -> None:
     """Print the functions that most of the time went to."""
     profile = cProfile.Profile()
@@ -164,10 +174,15 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--side", choices=["arl_gym", "TRL"], help=argparse.SUPPRESS)
+    parser.add_argument("--seed", type=int, default=0, help=argparse.SUPPRESS)
     args = parser.parse_args()
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)
     sides: dict[str, Callable[[int, int], list[Step]]] = {"arl_gym": ours, "TRL": theirs}
+    if args.side:
+        print(json.dumps(sides[args.side](args.steps, args.seed)))
+        return
     if args.profile:
         for name, run in sides.items():
             profiled(name, run, args.steps)
@@ -176,7 +191,7 @@ def main() -> None:
     means: dict[str, Any] = {}
     for r in range(args.rounds):
         for name in list(sides) if r % 2 == 0 else list(sides)[::-1]:
-            steps = sides[name](args.steps + WARM_UP, r)
+            steps = in_a_process(name, args.steps + WARM_UP, r)
             speeds[name].append(speed(steps))
             means[name] = statistics.fmean(n for _, n in steps)
     print(f"{torch.get_num_threads()} threads, {args.rounds} rounds of {args.steps} steps\n")

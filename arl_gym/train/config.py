@@ -218,6 +218,9 @@ class OptimConfig:
     `minibatches` is not used; 0 is off."""
     micro_tokens: int = 16384
     """Padded tokens per forward pass at most."""
+    share_prompts: bool = True
+    """Read a prompt that several rows of a forward pass share once (models with rotary positions and "sdpa"
+    attention over all tokens); the same numbers up to rounding."""
     zero_stage: Literal[0, 1, 2, 3] = 2
     """DeepSpeed's ZeRO stage."""
     zero: dict[str, Any] = field(default_factory=dict)

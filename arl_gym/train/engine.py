@@ -7,6 +7,7 @@ step before the first backward pass.
 """
 
 import copy
+import inspect
 import logging
 import math
 import time
@@ -35,6 +36,7 @@ from arl_gym.train.loss import (
     policy_loss,
 )
 from arl_gym.train.model import add_lora, plain_weights, save_model
+from arl_gym.train.packing import layout
 from arl_gym.train.state import OptimizerState, gathered, load_state, save_state
 
 _CHUNK = 1024  # positions whose logits exist at once; at a vocabulary of 152k that is 0.6 GB in fp32
@@ -87,25 +89,33 @@ class TokenLogProbs(nn.Module):
         self.head = TokenHead(model.get_output_embeddings())  # type: ignore[no-untyped-call]
 
     def forward(
-        self, ids: Tensor, mask: Tensor, temperature: float, entropy: Entropy
-    ) -> tuple[Tensor, Tensor | None]:
-        """Score the tokens under `mask`.
+        self,
+        ids: Tensor,
+        before: Tensor,
+        targets: Tensor,
+        temperature: float,
+        entropy: Entropy,
+        positions: Tensor | None = None,
+        attention: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Score tokens.
 
         Args:
-            ids: (N, T) right-padded. A causal model never looks right, so padding needs no attention mask.
-            mask: (N, T) bool; column 0 is False (nothing predicts the first token).
+            ids: (M, L). A causal model never looks right, so padding on the right needs no attention mask.
+            before: (S,) index into the flattened (M, L) of the position that predicts each scored token.
+            targets: (S,) the scored tokens.
             temperature: Divides the logits, as in sampling.
             entropy: Whether to return entropies over the full vocabulary, and with a graph.
+            positions: (M, L), where they do not count from 0 in every row.
+            attention: (M, 1, L, L) bool: what each token sees, where that is not all before it.
 
         Returns:
-            Log-probs (N, T), 0 outside the mask, and entropies (N, T) or None.
+            Log-probs (S,), and entropies (S,) or zeros.
         """
-        hidden = self.model.base_model(input_ids=ids, use_cache=False).last_hidden_state  # (N, T, H)
-        before = hidden[:, :-1][mask[:, 1:]]  # (K, H): the position before each scored token
-        logp, entropies = self.head(before, ids[mask], temperature, entropy)
-        scatter = torch.zeros(ids.shape, dtype=torch.float32, device=ids.device)
-        grid = scatter.masked_scatter(mask, logp)
-        return grid, None if entropy == "none" else scatter.masked_scatter(mask, entropies)
+        more = {} if attention is None else {"attention_mask": attention, "position_ids": positions}
+        hidden = self.model.base_model(input_ids=ids, use_cache=False, **more).last_hidden_state
+        logp, entropies = self.head(hidden.flatten(0, 1)[before], targets, temperature, entropy)
+        return logp.float(), entropies.float()
 
 
 class GuardedAdamW(torch.optim.AdamW):
@@ -238,6 +248,7 @@ class Engine:
         self._engine = _initialise(TokenLogProbs(model), self._adamw, deepspeed_config(optim, model.dtype))
         self._adamw.is_ready = True
         self._state = OptimizerState(model, self._adamw, self._engine.optimizer)
+        self._can_share = optim.share_prompts and can_share_prompts(model)
         self.n_updates = 0
         """Optimiser steps of `update` so far."""
         self.n_batches = 0
@@ -293,13 +304,31 @@ class Engine:
         grids = np.zeros((1 + (entropy != "none"), *batch.ids.shape), dtype=np.float32)
         for rows in self._mine(batch, np.arange(batch.n_rows)):
             part = _select(batch, rows)
-            with self._timed():
-                out = [t.cpu() for t in module(*self._tensors(part), temperature, entropy) if t is not None]
-            for grid, tensor in zip(grids, out, strict=True):
-                if len(rows):
-                    grid[rows, : part.ids.shape[1]] = tensor.numpy()
+            logp, entropies = self._forward(module, part, temperature, entropy)
+            _write(grids, rows, [t for t in (logp, entropies) if t is not None])
         _share_grids(grids, batch.action_mask)
         return grids[0], grids[1] if len(grids) > 1 else None
+
+    def _forward(
+        self, module: Any, part: Batch, temperature: float, entropy: Entropy
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return log-probs (N, T), 0 outside the mask, and entropies (N, T) or None."""
+        device = self._device()
+        plan = layout(part, share=self._can_share)
+        mask = torch.from_numpy(part.action_mask).to(device)
+        ids, before = torch.from_numpy(plan.ids).to(device), torch.from_numpy(plan.before).to(device)
+        targets = torch.from_numpy(part.ids).to(device)[mask]
+        more: dict[str, Tensor] = {}
+        if (forest := plan.forest) is not None:
+            tree, branch, positions = (
+                torch.from_numpy(a).to(device) for a in (forest.tree, forest.branch, forest.positions)
+            )
+            more = {"positions": positions, "attention": tree_attention(tree, branch)}
+        with self._timed():
+            logp, entropies = module(ids, before, targets, temperature, entropy, **more)
+            empty = torch.zeros(mask.shape, device=device)
+            grid = empty.masked_scatter(mask, logp)
+            return grid, None if entropy == "none" else empty.masked_scatter(mask, entropies)
 
     def _mine(self, batch: Batch, rows: IntArray, *, keep_trajectories: bool = False) -> list[IntArray]:
         """Return this rank's micro-batches of some rows: equally many on all ranks, so some may be empty."""
@@ -314,10 +343,6 @@ class Engine:
         hands = deal([int(len(piece) * batch.lengths[piece].max()) for piece in pieces], ranks)
         mine = [pieces[number] for number in hands[distributed.rank()]]
         return mine + [rows[:0]] * (max(map(len, hands)) - len(mine))
-
-    def _tensors(self, part: Batch) -> tuple[Tensor, Tensor]:
-        device = self._device()
-        return torch.from_numpy(part.ids).to(device), torch.from_numpy(part.action_mask).to(device)
 
     def update(
         self, batch: Batch, loss: LossConfig, *, total_steps: int
@@ -364,17 +389,14 @@ class Engine:
         outputs: list[list[Tensor]] = []
 
         def loss_of(part: Batch) -> tuple[Tensor, Mapping[str, Tensor]]:
-            with self._timed():
-                logp, entropies = self._engine(*self._tensors(part), self._temperature, entropy)
+            logp, entropies = self._forward(self._engine, part, self._temperature, entropy)
             outputs.append([t.detach() for t in (logp, entropies) if t is not None])
             return policy_loss(logp, entropies, loss_inputs(part, self._device()), cfg, denominator, kept)
 
         stats = self.step((loss_of(_select(batch, piece)) for piece in mine), len(mine), lr=lr)
         self.n_updates += 1
         for piece, output in zip(mine, outputs, strict=True):
-            for grid, tensor in zip(seen, output, strict=False):
-                if len(piece):
-                    grid[piece, : tensor.shape[1]] = tensor.cpu().numpy()
+            _write(seen, piece, output[: len(seen)])
         return stats
 
     @torch.no_grad()
@@ -382,8 +404,7 @@ class Engine:
         """Count what the sequence mask keeps of an optimiser step, over all ranks."""
         kept = Denominators()
         for part in (_select(batch, piece) for piece in mine):
-            with self._timed():
-                logp, _ = self._engine(*self._tensors(part), self._temperature, "none")
+            logp, _ = self._forward(self._engine, part, self._temperature, "none")
             kept += kept_units(logp, loss_inputs(part, self._device()), cfg)
         tokens, units = distributed.sum_arrays(np.array([kept.tokens, kept.units])).tolist()
         return Denominators(tokens=tokens, units=units)
@@ -459,9 +480,7 @@ class Engine:
 
     def log_probs(self, part: Batch) -> Tensor:
         """Return the log-probs (N, T) of the batch's own tokens at temperature 1, with a graph."""
-        with self._timed():
-            logp: Tensor = self._engine(*self._tensors(part), 1.0, "none")[0]
-        return logp
+        return self._forward(self._engine, part, 1.0, "none")[0]
 
     @contextmanager
     def _timed(self) -> Iterator[None]:
@@ -551,6 +570,43 @@ def _select(batch: Batch, rows: IntArray) -> Batch:
     """Return the rows; where there are none, one row of one token that carries no loss."""
     part = batch.select(rows)
     return part if len(rows) else pad_rows(part, 1)
+
+
+def tree_attention(tree: Tensor, branch: Tensor) -> Tensor:
+    """Return what each token of a layout sees: the prompt of its tree and its own branch, up to itself.
+
+    Args:
+        tree: (M, L); padding, of tree -1, sees padding before it.
+        branch: (M, L).
+
+    Returns:
+        (M, 1, L, L) bool: True where the row's token sees the column's.
+    """
+    same_tree = tree[:, :, None] == tree[:, None, :]
+    on_path = (branch[:, None, :] == 0) | (branch[:, :, None] == branch[:, None, :])
+    earlier = torch.ones(tree.shape[1], tree.shape[1], dtype=torch.bool, device=tree.device).tril()
+    return (same_tree & on_path & earlier)[:, None]
+
+
+def can_share_prompts(model: PreTrainedModel) -> bool:
+    """Return whether a model takes any attention mask and any positions."""
+    cfg = model.config
+    layers = set(getattr(cfg, "layer_types", None) or ["full_attention"])
+    takes = inspect.signature(model.base_model.forward).parameters
+    has_rotation = getattr(cfg, "rope_parameters", None) is not None or hasattr(cfg, "rope_theta")
+    return (
+        cfg._attn_implementation == "sdpa"
+        and layers == {"full_attention"}
+        and has_rotation
+        and {"attention_mask", "position_ids"} <= takes.keys()
+    )
+
+
+def _write(grids: FloatArray, rows: IntArray, tensors: Sequence[Tensor]) -> None:
+    """Write tensors (R, T') into the given rows of grids (K, N, T)."""
+    for grid, tensor in zip(grids, tensors, strict=True):
+        if len(rows):
+            grid[rows, : tensor.shape[1]] = tensor.cpu().numpy()
 
 
 def _share_grids(grids: FloatArray, mask: np.ndarray) -> None:

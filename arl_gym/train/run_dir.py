@@ -23,7 +23,13 @@ from arl_gym.train.files import write_atomically
 _FREE = (
     *("steps", "max_train_s", "run_dir", "trajectories_every"),
     *("checkpoint.", "monitor.", "log.", "eval."),
-    *("optim.micro_tokens", "optim.zero_stage", "optim.zero.", "optim.offload_reference"),
+    *(
+        "optim.micro_tokens",
+        "optim.share_prompts",
+        "optim.zero_stage",
+        "optim.zero.",
+        "optim.offload_reference",
+    ),
     *("model.gradient_checkpointing", "rollout.batch_size"),
 )
 _FREE_OF_ENV = ("workers", "step_timeout_s")
