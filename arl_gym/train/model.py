@@ -108,7 +108,8 @@ def load_model(
         attn_implementation: Attention of transformers; empty is its own choice. "tiny" has only that.
 
     Raises:
-        ConfigError: If the folder has no config, no weights or no tokenizer.
+        ConfigError: If the folder has no config, no weights or no tokenizer, or the tokenizer has tokens that
+            the model does not know.
     """
     disable_progress_bar()  # type: ignore[no-untyped-call]  # two bars for one file, in the middle of our own lines
     if path == "tiny":
@@ -125,6 +126,11 @@ def load_model(
     except (OSError, ValueError, KeyError, ImportError) as err:
         reason = str(err).strip().splitlines()[0]
         raise ConfigError(f"cannot load the model {path!r}: {reason}") from err
+    rows = int(model.get_input_embeddings().num_embeddings)  # type: ignore[arg-type]  # not a Module's own
+    if len(loaded) > rows:
+        raise ConfigError(
+            f"the tokenizer of {path!r} is another model's: it has {len(loaded)} tokens, the model {rows}"
+        )
     return model, loaded
 
 

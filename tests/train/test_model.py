@@ -134,3 +134,12 @@ def test_the_attention_asked_for_is_used(tmp_path):
     assert model.config._attn_implementation == "eager"
     with pytest.raises(ConfigError, match="cannot load the model"):
         load_model(str(tmp_path / "m"), dtype="float32", seed=0, attn_implementation="no_such_thing")
+
+
+def test_a_tokenizer_with_tokens_that_the_model_lacks_is_refused(tmp_path):
+    small, many = tiny_tokenizer(), tiny_tokenizer([f"word{i}" for i in range(50)])
+    save_model(tmp_path / "m", tiny_model(small, seed=0), many)
+    with pytest.raises(
+        ConfigError, match=rf"another model's: it has {len(many)} tokens, the model {len(small)}"
+    ):
+        load_model(str(tmp_path / "m"), dtype="float32", seed=0)
