@@ -15,7 +15,7 @@ from arl_gym.train.alarms import Alarms
 from arl_gym.train.config import MonitorConfig, from_mapping, load_toml, to_mapping
 from arl_gym.train.methods import resolve
 from arl_gym.train.metrics import Row, read_metrics
-from arl_gym.train.recordings import recorded_steps
+from arl_gym.train.recordings import recording_paths
 
 _LAST = 10
 _NEWEST = -1
@@ -85,7 +85,7 @@ def summary(run: Path) -> Iterator[str]:
             yield from _metrics(rows)
             yield from _alarms(rows, raw)
     try:
-        steps = list(recorded_steps(run))
+        steps = list(recording_paths(run))
     except DataError:
         return
     newest = f"the last {_LAST}: " if len(steps) > _LAST else ""

@@ -12,7 +12,7 @@ from arl_gym.train.actions import move_types, transitions
 from arl_gym.train.canvas import Drawing
 from arl_gym.train.figures import class_stream, sequence_scatter
 from arl_gym.train.plots import CURVES, Axis, curves
-from arl_gym.train.recorded import RecordedStep
+from arl_gym.train.recordings import RecordedStep
 from arl_gym.train.runs import Run
 from arl_gym.train.sankey import sankey
 

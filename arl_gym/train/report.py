@@ -7,10 +7,7 @@ part whose file is missing or unreadable becomes a sentence that says so.
 """
 
 import dataclasses
-import gzip
-import json
 import math
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
@@ -22,10 +19,12 @@ from arl_gym.train.canvas import Drawing, render
 from arl_gym.train.files import write_atomically
 from arl_gym.train.gallery import Shown, curve_drawings, details
 from arl_gym.train.metrics import Row
+from arl_gym.train.recordings import message_text, recording_paths
 from arl_gym.train.result import Difference, Rate, Result, ResultRow, read_result
 from arl_gym.train.runs import Run, differing_settings, group_runs, load_runs
 from arl_gym.train.stability import describe_stability, stability
 from arl_gym.train.tables import Table, group_table, run_table, shown
+from arl_gym.wrappers import load_episodes
 
 T = TypeVar("T")
 
@@ -107,7 +106,7 @@ def write_report(run_dir: Path, out: Path | None = None, *, how: Shown | None = 
         _section("Curves", lambda: _curves({method: [run]}, how) + _steadiness(run)),
         _section("Where the time went", lambda: _time_shares(run.rows)),
         *(_section(title, partial(_drawn, draw)) for title, draw in details(run)),
-        _section("Sample episodes", lambda: _episodes(run.folder / "trajectories")),
+        _section("Sample episodes", lambda: _episodes(run)),
         _section("Configuration", lambda: _config_text(run)),
     ]
     rows = _quiet(lambda: run.rows) or []
@@ -456,26 +455,21 @@ def _time_shares(rows: Sequence[Row]) -> str:
 # ---- episodes
 
 
-def _episodes(folder: Path) -> str:
-    files = sorted(folder.glob("*.jsonl.gz"))
-    if not files:
-        raise DataError(f"{folder.parent.name} has no trajectories/*.jsonl.gz")
-    path = files[-1]
+def _episodes(run: Run) -> str:
+    path = list(recording_paths(run.folder).values())[-1]
     found: dict[bool, dict[str, Any]] = {}
+    for record in load_episodes(path):
+        found.setdefault(bool(record["success"]), record)
+        if len(found) == 2:
+            break
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                record = json.loads(line)
-                found.setdefault(bool(record["success"]), record)
-                if len(found) == 2:
-                    break
         shown = [
             _episode(found[success])
             if success in found
             else f'<p class="missing">No {word} in {escape(path.name)}.</p>'
             for success, word in ((True, "success"), (False, "failure"))
         ]
-    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as err:
+    except (ValueError, KeyError, TypeError, AttributeError) as err:
         raise DataError(f"cannot show the episodes of {path.name}: {type(err).__name__} {err}") from err
     return f'<p class="note">First success and first failure of {escape(path.name)}.</p>' + "".join(shown)
 
@@ -494,7 +488,7 @@ def _episode(record: Mapping[str, Any]) -> str:
 def _turn(k: int, turn: Mapping[str, Any]) -> str:
     # Later prompts repeat the instructions: their last message holds what is new.
     messages = turn["messages"] if k == 1 else turn["messages"][-1:]
-    asked = "".join(_speech(str(m["role"]), _text(m["content"])) for m in messages)
+    asked = "".join(_speech(str(m["role"]), message_text(m)) for m in messages)
     facts = f"action {turn['action']!r}, reward {float(turn['env_reward']):+.2f}"
     if not turn.get("format_valid", True):
         facts += ", format broken"
@@ -506,14 +500,6 @@ def _turn(k: int, turn: Mapping[str, Any]) -> str:
 
 def _speech(who: str, text: str, look: str = "") -> str:
     return f'<div class="who">{escape(who)}</div><pre class="{look}" tabindex="0">{escape(text)}</pre>'
-
-
-def _text(content: object) -> str:
-    if not isinstance(content, list):
-        return str(content)
-    return "\n".join(
-        str(p["text"]) if p.get("type") == "text" else f"[image {p.get('hash', '')}]" for p in content
-    )
 
 
 # ---- configuration

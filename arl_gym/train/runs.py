@@ -13,7 +13,7 @@ from arl_gym.errors import ConfigError, DataError, UnknownNameError
 from arl_gym.train.analysis import clip_shares
 from arl_gym.train.config import load_toml
 from arl_gym.train.metrics import Row, read_metrics
-from arl_gym.train.recorded import RecordedStep, recorded_steps
+from arl_gym.train.recordings import RecordedStep, recorded_steps
 
 _NOT_A_SETTING = ("run_dir", "seed")
 """What runs of one group may differ in."""

@@ -232,8 +232,16 @@ def test_half_a_character_in_a_response_does_not_cost_the_report(run):
     [
         ("result.json", "Left out: run has no result.json.", 1),
         ("config.toml", "Left out: run has no config.toml.", 1),
-        ("trajectories/step-000120.jsonl.gz", "Left out: run has no trajectories/*.jsonl.gz.", 1),
-        ("trajectories/step-000120.jsonl.gz", "Nothing to show: run has no trajectories/step-*.jsonl.gz.", 3),
+        (
+            "trajectories/step-000120.jsonl.gz",
+            "Left out: run has no recorded episodes (trajectories/step-*.jsonl.gz).",
+            1,
+        ),
+        (
+            "trajectories/step-000120.jsonl.gz",
+            "Nothing to show: run has no recorded episodes (trajectories/step-*.jsonl.gz).",
+            3,
+        ),
     ],
 )
 def test_a_missing_part_is_a_sentence(run, missing, sentence, sections):
