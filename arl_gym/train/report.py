@@ -19,6 +19,7 @@ from arl_gym.train.canvas import Drawing, render
 from arl_gym.train.files import write_atomically
 from arl_gym.train.gallery import Shown, curve_drawings, details
 from arl_gym.train.metrics import Row
+from arl_gym.train.pages import style
 from arl_gym.train.recordings import message_text, recording_paths
 from arl_gym.train.result import Difference, Rate, Result, ResultRow, read_result
 from arl_gym.train.runs import Run, differing_settings, group_runs, load_runs
@@ -29,59 +30,6 @@ from arl_gym.wrappers import load_episodes
 T = TypeVar("T")
 
 _TIMES = {"rollout": "Rollout", "score": "Scoring", "update": "Update"}
-
-_CSS = """
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #ffffff;
-  --card: #f6f8fa; --good: #00734f; --bad: #b04a00; --accent: #0072b2; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9da7b3; --line: #363d46;
-  --page: #0f1318; --card: #181d24; --good: #3fc79a; --bad: #f0883e; --accent: #56b4e9; }
-  .charts svg { filter: brightness(1.35); } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; }
-main { max-width: 70rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
-h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .75rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.2rem; margin: 2.5rem 0 .75rem; padding-bottom: .3rem;
-  border-bottom: 1px solid var(--line); }
-h3 { font-size: 1rem; margin: 1rem 0 .4rem; }
-.verdict { font-size: 1.2rem; margin: 0 0 1rem; max-width: 56rem; text-wrap: balance; }
-.facts { display: flex; flex-wrap: wrap; gap: .4rem; list-style: none; margin: 0; padding: 0; }
-.facts li { border: 1px solid var(--line); border-radius: 1rem; padding: .1rem .7rem; font-size: .875rem; }
-.facts .warn { border-color: var(--bad); color: var(--bad); font-weight: 600; }
-.missing, .note, caption { color: var(--soft); font-size: .9rem; }
-.scroll { overflow-x: auto; }
-.scroll + .scroll { margin-top: 1.25rem; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-caption { text-align: left; padding-bottom: .5rem; position: sticky; left: 0;
-  max-width: calc(100vw - 2.5rem); }
-th, td { padding: .4rem .9rem .4rem 0; text-align: right; border-bottom: 1px solid var(--line);
-  white-space: nowrap; }
-th { font-weight: 600; }
-thead th { color: var(--soft); font-size: .85rem; vertical-align: bottom; }
-th:first-child, td.text { text-align: left; }
-td.text { white-space: normal; overflow-wrap: anywhere; }
-.narrow { max-width: 34rem; }
-td small { color: var(--soft); }
-.whisker { width: 7rem; height: .75rem; vertical-align: middle; margin-left: .5rem; color: var(--accent); }
-.charts { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr)); }
-.charts div { background: var(--card); border-radius: .5rem; padding: .75rem; }
-.charts svg { display: block; width: 100%; height: auto; }
-.charts.wide { grid-template-columns: minmax(0, 56rem); }
-.tip:hover path { opacity: .85 !important; }
-.share { display: flex; height: 1.25rem; border-radius: .3rem; overflow: hidden; margin-bottom: .75rem; }
-.key { display: inline-block; width: .8rem; height: .8rem; border-radius: .2rem; margin-right: .5rem; }
-.t0 { background: #0072b2; } .t1 { background: #e69f00; }
-.t2 { background: #009e73; } .t3 { background: #8c959f; }
-details { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .9rem; margin: .75rem 0; }
-summary { cursor: pointer; font-weight: 600; }
-pre { background: var(--card); border-radius: .4rem; padding: .7rem; margin: .25rem 0 .5rem;
-  max-height: 22rem; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere;
-  font: .85rem/1.45 ui-monospace, monospace; }
-.said { border-left: .25rem solid var(--accent); }
-.who { color: var(--soft); font-size: .85rem; }
-.good { color: var(--good); } .bad { color: var(--bad); }
-"""
-
 
 # ---- the two reports
 
@@ -168,7 +116,7 @@ def _page(title: str, header: str, sections: Sequence[str]) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(title)}</title>\n<style>{style('report')}</style>\n</head>\n<body>\n<main>\n"
         f"<header>\n<h1>{escape(title)}</h1>\n{header}\n</header>\n" + "\n".join(sections) + "\n</main>\n"
         "</body>\n</html>\n"
     )
