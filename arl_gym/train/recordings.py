@@ -47,14 +47,15 @@ def recording_paths(run: Path) -> dict[int, Path]:
 def episode_fields(episode: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a recorded episode.
 
-    `group`, `copy`, `task`, `kind`, `success`, `score`, `stop`, `return` (before penalties), `turns` (their
-    number).
+    `env`, `group`, `copy`, `task`, `kind`, `success`, `score`, `stop`, `return` (before penalties), `turns`
+    (their number).
 
     Raises:
         DataError: If it lacks something that every recording has.
     """
     with _of_the_schema(_place(episode)):
         return {
+            "env": episode["env_id"],
             "group": episode.get("group", 0),
             "copy": episode.get("copy", 0),
             "task": episode["task_id"],

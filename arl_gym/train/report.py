@@ -22,14 +22,15 @@ from arl_gym.train.metrics import Row
 from arl_gym.train.pages import style
 from arl_gym.train.recordings import message_text, recording_paths
 from arl_gym.train.result import Difference, Rate, Result, ResultRow, read_result
-from arl_gym.train.runs import Run, differing_settings, group_runs, load_runs
+from arl_gym.train.runs import Run, differing_settings, env_ids, group_runs, load_runs
 from arl_gym.train.stability import describe_stability, stability
 from arl_gym.train.tables import Table, group_table, run_table, shown
 from arl_gym.wrappers import load_episodes
 
 T = TypeVar("T")
 
-_TIMES = {"rollout": "Rollout", "score": "Scoring", "update": "Update"}
+_TIMES = {"generate": "Generation", "envs": "Environments", "score": "Scoring", "update": "Update"}
+_AN_EVALUATION = "eval/success_rate"
 
 # ---- the two reports
 
@@ -50,8 +51,9 @@ def write_report(run_dir: Path, out: Path | None = None, *, how: Shown | None = 
     config, result = _known(run)
     method, env_id = _method(config, result), _env_id(config, result)
     sections = [
-        _section("Success", lambda: _success({method: read_result(run.folder / "result.json")})),
+        _section("Success", lambda: _success_of(run, method)),
         _section("Curves", lambda: _curves({method: [run]}, how) + _steadiness(run)),
+        _section("Alarms", lambda: _alarms(run)),
         _section("Where the time went", lambda: _time_shares(run.rows)),
         *(_section(title, partial(_drawn, draw)) for title, draw in details(run)),
         _section("Sample episodes", lambda: _episodes(run)),
@@ -145,23 +147,25 @@ def _known(run: Run) -> tuple[dict[str, Any] | None, Result | None]:
     return _quiet(lambda: run.config), _quiet(lambda: read_result(run.folder / "result.json"))
 
 
-def _env_table(config: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    env = (config or {}).get("env")
-    return env if isinstance(env, Mapping) else {}
-
-
 def _method(config: Mapping[str, Any] | None, result: Result | None) -> str:
     return result.method if result else str((config or {}).get("method", "A run"))
 
 
 def _env_id(config: Mapping[str, Any] | None, result: Result | None) -> str:
-    return result.env_id if result else str(_env_table(config).get("id", "an unnamed environment"))
+    if result:
+        return result.env_id
+    ids = env_ids(config or {})
+    return "an unnamed environment" if "?" in ids else ", ".join(dict.fromkeys(ids))
 
 
 def _dataset(config: Mapping[str, Any] | None, result: Result | None) -> str:
-    kwargs = _env_table(config).get("kwargs")
-    named = kwargs.get("dataset") if isinstance(kwargs, Mapping) else None
-    return result.dataset if result else str(named or "generated")
+    if result:
+        return result.dataset
+    config = config or {}
+    kwargs = [env.get("kwargs", {}) for env in config.get("envs") or [config.get("env", {})]]
+    names = dict.fromkeys(str(k.get("dataset", "generated")) for k in kwargs)
+    # One generated environment is enough to make a score no benchmark's.
+    return "generated" if "generated" in names else ", ".join(names)
 
 
 def _facts(config: Mapping[str, Any] | None, result: Result | None) -> str:
@@ -191,14 +195,18 @@ def _verdict(result: Result | None, rows: Sequence[Row]) -> str:
             f"{row.name} solves {row.greedy.rate:.2f} {_range(row.greedy)} of {_tasks(result, row)} greedily."
         )
     rates = [v for row in rows if (v := row.get("rollout/played_success_rate")) is not None]
-    if rates:
-        k = min(5, len(rates))
-        first, last = math.fsum(rates[:k]) / k, math.fsum(rates[-k:]) / k
-        return (
-            f"Success on the training tasks went from {first:.2f} to {last:.2f} in {len(rates)} steps "
-            f"(means of the first and last {k}); nothing was evaluated."
-        )
-    return "Nothing has been measured yet."
+    if not rates:
+        return "Nothing has been measured yet."
+    k = min(5, len(rates))
+    first, last = math.fsum(rates[:k]) / k, math.fsum(rates[-k:]) / k
+    sentence = (
+        f"Success on the training tasks went from {first:.2f} to {last:.2f} in {len(rates)} steps "
+        f"(means of the first and last {k}); "
+    )
+    seen = [(row["step"], v) for row in rows if (v := row.get(_AN_EVALUATION)) is not None]
+    if not seen:
+        return f"{sentence}nothing was evaluated."
+    return f"{sentence}on the validation tasks it was {seen[-1][1]:.2f} at step {seen[-1][0]:.0f}."
 
 
 def _difference_sentence(d: Difference, result: Result) -> str:
@@ -242,6 +250,28 @@ def _rate(rate: Rate | None) -> str:
     if rate is None:
         return "<td>–</td>"
     return f"<td>{rate.rate:.2f} <small>{_range(rate)}</small>{_whisker(rate)}</td>"
+
+
+def _success_of(run: Run, method: str) -> str:
+    """Show what was measured after the run, else the evaluations during it."""
+    if (run.folder / "result.json").exists():
+        return _success({method: read_result(run.folder / "result.json")})
+    seen = [row for row in run.rows if _AN_EVALUATION in row]
+    if not seen:
+        raise DataError(f"{run.label} has no result.json and no evaluation (eval.every)")
+    names = [n.removeprefix("eval/success_rate_") for n in seen[-1] if n.startswith("eval/success_rate_")]
+    keys = {"all tasks": _AN_EVALUATION} | {name: f"{_AN_EVALUATION}_{name}" for name in names}
+    values = [[row.get(key) for row in seen] for key in keys.values()]
+    table = Table(
+        columns=("tasks", "first", "best", "last"),
+        rows=[
+            (name, of[0], max((v for v in of if v is not None), default=None), of[-1])
+            for name, of in zip(keys, values, strict=True)
+        ],
+    )
+    steps = f"step {seen[0]['step']:.0f} to step {seen[-1]['step']:.0f}"
+    several = f"; {len(env_ids(run.config))} environments count alike" if run.config.get("envs") else ""
+    return _table(table, f"Share of validation tasks solved, {steps}{several}.", look="narrow")
 
 
 def _success(results: Mapping[str, Result]) -> str:
@@ -308,7 +338,7 @@ def _numbers(runs: Sequence[Run], groups: Mapping[str, Sequence[Run]]) -> str:
     return "".join([*parts, _table(run_table(runs), caption)])
 
 
-def _table(table: Table, caption: str) -> str:
+def _table(table: Table, caption: str, look: str = "") -> str:
     head = "".join(f'<th scope="col">{escape(c.replace("_", " "))}</th>' for c in table.columns)
     body = "".join(
         f'<tr><th scope="row">{escape(shown(row[0]))}</th>'
@@ -317,8 +347,9 @@ def _table(table: Table, caption: str) -> str:
         for row in table.rows
     )
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f'<table class="{look}"><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
@@ -338,6 +369,13 @@ def _curves(lines: Mapping[str, Sequence[Run]], how: Shown | None) -> str:
 def _steadiness(run: Run) -> str:
     s = stability(run.rows)
     return f"<p>{escape(describe_stability(s))}</p>" if s else ""
+
+
+def _alarms(run: Run) -> str:
+    if not run.alarms:
+        return '<p class="note">None: every metric stayed within the limits of [monitor].</p>'
+    items = "".join(f"<li>Step {step}: {escape(alarm.text)}</li>" for step, alarm in run.alarms)
+    return f'<ul class="bad">{items}</ul>'
 
 
 def _grid(drawings: Sequence[Drawing], look: str = "charts") -> str:
@@ -380,6 +418,8 @@ def _time_shares(rows: Sequence[Row]) -> str:
         return math.fsum(row.get(f"time/{name}_s") or 0.0 for row in rows)
 
     parts = {label: total(name) for name, label in _TIMES.items()}
+    if not any("time/generate_s" in row for row in rows):
+        parts = {"Rollout": total("rollout")} | {k: parts[k] for k in ("Scoring", "Update")}
     whole = max(total("step"), math.fsum(parts.values()))
     if whole <= 0:
         raise DataError("metrics.jsonl has no timings")
@@ -392,11 +432,15 @@ def _time_shares(rows: Sequence[Row]) -> str:
         f"<td>{seconds:.1f}</td><td>{100 * seconds / whole:.0f} %</td></tr>"
         for i, (label, seconds) in enumerate(parts.items())
     )
+    outside = ""
+    if any("time/overhead_s" in row for row in rows):
+        share = 100 * total("overhead") / whole
+        outside = f'<p class="note">Outside the model and the environments: {share:.1f} % of the time.</p>'
     return (
         f'<div class="share" aria-hidden="true">{bars}</div>'
         f'<table class="narrow"><caption>Seconds of the {whole:.0f} s that the training steps took.</caption>'
         '<thead><tr><th scope="col">Part</th><th scope="col">Seconds</th>'
-        f'<th scope="col">Share</th></tr></thead><tbody>{body}</tbody></table>'
+        f'<th scope="col">Share</th></tr></thead><tbody>{body}</tbody></table>{outside}'
     )
 
 

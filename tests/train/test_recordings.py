@@ -31,6 +31,7 @@ def test_a_run_without_recordings_is_an_error_that_names_it(tmp_path):
 def test_a_turn_has_the_fields_of_its_episode_and_its_own():
     fields = turn_fields(recorded_episode(group=4, copy=2, rewards=(-0.1, 10.9), penalties=(0.5, 0.0)))[0]
     assert fields == {
+        "env": "ARL/Sokoban-v0",
         "group": 4,
         "copy": 2,
         "task": "train/000007",
