@@ -52,8 +52,8 @@ COMMANDS: dict[str, Command] = {
     "export": Command("make a Hugging Face folder of a checkpoint", _TRAINING, "export"),
     "sweep": Command("train over a grid of settings and pick the best", "arl_gym.cli.sweep"),
     "methods": Command("show the methods and their dials", "arl_gym.cli.methods"),
-    "plot": Command("draw the curves of runs", "arl_gym.cli.plotting"),
-    "show": Command("show the configuration and progress of a run", "arl_gym.cli.showing"),
+    "plot": Command("draw figures and tables of runs", "arl_gym.cli.plotting"),
+    "show": Command("show a run: settings, metrics, alarms, recorded episodes", "arl_gym.cli.showing"),
 }
 
 
@@ -101,7 +101,7 @@ def _run(args: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    rows = "\n".join(f"  {name:<14}{command.help}" for name, command in COMMANDS.items())
+    rows = "\n".join(f"  {name:<15}{command.help}" for name, command in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="arl-gym",
         usage="arl-gym COMMAND …",

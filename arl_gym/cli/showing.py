@@ -1,6 +1,5 @@
 """`arl-gym show`: what a run did, in numbers, and in the episodes it recorded."""
 
-import argparse
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,8 +25,6 @@ _WIDTH = 40
 def run(args: list[str]) -> int:
     """Run `arl-gym show`."""
     options = parser("show", "Show what a run did; with an option other than RUN, its recorded episodes.")
-    # Here a default is a sentence of the help or nothing.
-    options.formatter_class = argparse.HelpFormatter
     options.add_argument("run", type=Path, metavar="RUN", help="run folder")
     options.add_argument(
         "--step",

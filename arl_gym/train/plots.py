@@ -124,7 +124,7 @@ def curves(
                 text=_words(traces, chart, x),
                 columns=_COLUMNS,
                 data=[row for trace in traces for row in trace.table()],
-                draw=partial(_draw, traces, chart, x),
+                draw=partial(_draw, traces, chart, x, named=len(lines) > 1 or len(traces) > 1),
             )
     return shown
 
@@ -297,12 +297,12 @@ def _words(traces: Sequence[_Trace], chart: Chart, x: Axis) -> str:
 # ---- drawing
 
 
-def _draw(traces: Sequence[_Trace], chart: Chart, x: Axis) -> "Figure":
+def _draw(traces: Sequence[_Trace], chart: Chart, x: Axis, *, named: bool) -> "Figure":
     from matplotlib.figure import Figure
 
     columns = 2 if max(len(trace.name) for trace in traces) <= 24 else 1
     # Below the plot, where it hides nothing.
-    legend = 0.19 * math.ceil(len(traces) / columns) if len(traces) > 1 else 0.0
+    legend = 0.19 * math.ceil(len(traces) / columns) if named else 0.0
     height = 2.5 + legend
     # Fixed margins: charts in a grid line up, and a layout engine would draw everything twice.
     box = (0.19, (0.45 + legend) / height, 0.79 if x == "step" else 0.76, 1.775 / height)

@@ -88,7 +88,7 @@ def compare_report(
     def success() -> str:
         evaluated = {r.label: r.folder for r in runs if (r.folder / "result.json").exists()}
         if not evaluated:
-            raise DataError("none of the runs has a result.json")
+            raise DataError("none of the runs has a result.json; the evaluations during training are below")
         without = [r.label for r in runs if r.label not in evaluated]
         note = f'<p class="missing">Without result.json: {escape(", ".join(without))}.</p>' if without else ""
         return note + _success({label: read_result(d / "result.json") for label, d in evaluated.items()})

@@ -108,6 +108,12 @@ def test_only_several_runs_have_a_legend():
     assert lines(both, VERMILION)
 
 
+def test_a_metric_of_one_run_among_several_is_named_too():
+    drawn = curves({"a": rows("loss/kl", [0.1]), "b": rows("optim/grad_norm", [0.2])})
+    assert "a" in texts(drawn["loss/kl"])
+    assert "b" in texts(drawn["optim/grad_norm"])
+
+
 def test_labels_are_plain_text():
     label = "<b>&$x_1$"
     runs = {label: rows("loss/kl", [0.1, 0.3]), "b": rows("loss/kl", [0.1, 0.3])}
