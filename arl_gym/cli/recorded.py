@@ -62,7 +62,8 @@ def show_episodes(
         yield f"{counted(len(episodes[:limit]), 'episode')} of step {step}: {out}"
         return
     yield f"step {step}"
-    yield from _table(episodes if where is not None else episodes[:limit])
+    if episodes:
+        yield from _table(episodes if where is not None else episodes[:limit])
     if where is not None:
         yield from _turns([turn for found in turns for turn in found], limit or _TURNS, len(episodes))
 

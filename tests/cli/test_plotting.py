@@ -47,6 +47,7 @@ def test_a_folder_gets_figures_along_the_chosen_axis_and_says_what_is_left_out(r
     ("args", "code", "message"),
     [
         ((), 2, "several runs, and groups, need --out"),
+        (("--out", "x", "--keys", "loss/k"), 1, "unknown metric 'loss/k' in --keys: did you mean 'loss/kl'?"),
         (("--out", "x", "--group-by", "methods"), 1, "did you mean 'method'"),
         (("--out", "x", "--smooth", "0"), 2, "must be at least 1"),
         (("--out", "x", "--x", "days"), 2, "invalid choice"),

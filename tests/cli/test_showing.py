@@ -111,6 +111,12 @@ def test_turns_that_match_are_shown_with_what_they_answered_and_brought(run, cap
     assert shown.endswith("\n1 turn of 1 episode matches\n")
 
 
+def test_where_nothing_matches_there_is_no_table(run, capsys):
+    shown = show(capsys, run, "--where", "'ALFWorld' in env")
+    assert shown.endswith("0 turns of 0 episodes match\n")
+    assert "group" not in shown
+
+
 def test_a_limit_says_what_it_leaves_out(run, capsys):
     shown = show(capsys, run, "--where", "success", "--limit", 3)
     assert shown.count("[response]") == 3
