@@ -166,10 +166,9 @@ def parts(runs: Sequence[Rows], *, smooth: int = 1, x: Axis = "step") -> list[Dr
 
 def _of_part(rows: Rows, key: str, name: str) -> Rows:
     """Return the rows with the value of a part in place of the whole's."""
-    whole = [{k: v for k, v in row.items() if k != key} for row in rows]
+    part = f"{key}_{name}"
     return [
-        own | ({key: row[f"{key}_{name}"]} if f"{key}_{name}" in row else {})
-        for own, row in zip(whole, rows, strict=True)
+        {k: v for k, v in row.items() if k != key} | ({key: row[part]} if part in row else {}) for row in rows
     ]
 
 

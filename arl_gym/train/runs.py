@@ -74,13 +74,13 @@ class Run:
 
     @cached_property
     def alarms(self) -> list[tuple[int, Alarm]]:
-        """What was out of its limits in training, and from which step.
+        """What was out of its limits, and from which step.
 
         Raises:
-            DataError: If there is no `metrics.jsonl` or no configuration, or it cannot be read.
+            DataError: If there are no metrics or no configuration, or the metrics cannot be read.
             ConfigError: If the configuration cannot be read.
         """
-        return alarms_of(self.steps, self.config)
+        return alarms_of(self.rows, self.config)
 
     @cached_property
     def recorded(self) -> list[RecordedStep]:
