@@ -46,14 +46,14 @@ COMMANDS: dict[str, Command] = {
     "doctor": Command("check the installation", "arl_gym.cli.doctor"),
     "demo": Command("train a tiny agent on the CPU in minutes, with a report", _TRAINING, "demo"),
     "tiny-model": Command("make a small random model to train", _TRAINING, "tiny_model"),
-    "collect": Command("record the expert's episodes", "arl_gym.cli.cloning", "collect"),
-    "bc": Command("clone the expert", "arl_gym.cli.cloning", "bc"),
+    "collect": Command("record episodes worth cloning", "arl_gym.cli.cloning", "collect"),
+    "bc": Command("clone the expert or recorded episodes", "arl_gym.cli.cloning", "bc"),
     "train": Command("train a policy", _TRAINING, "train"),
     "export": Command("make a Hugging Face folder of a checkpoint", _TRAINING, "export"),
     "sweep": Command("train over a grid of settings and pick the best", "arl_gym.cli.sweep"),
     "methods": Command("show the methods and their dials", "arl_gym.cli.methods"),
-    "plot": Command("draw the curves of runs", "arl_gym.cli.plotting"),
-    "show": Command("show the configuration and progress of a run", "arl_gym.cli.showing"),
+    "plot": Command("draw figures and tables of runs", "arl_gym.cli.plotting"),
+    "show": Command("show a run: settings, metrics, alarms, recorded episodes", "arl_gym.cli.showing"),
 }
 
 
@@ -101,7 +101,7 @@ def _run(args: list[str]) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    rows = "\n".join(f"  {name:<14}{command.help}" for name, command in COMMANDS.items())
+    rows = "\n".join(f"  {name:<15}{command.help}" for name, command in COMMANDS.items())
     parser = argparse.ArgumentParser(
         prog="arl-gym",
         usage="arl-gym COMMAND …",

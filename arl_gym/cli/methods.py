@@ -14,6 +14,9 @@ from arl_gym.errors import UnknownNameError
 from arl_gym.train.config import to_mapping
 from arl_gym.train.methods import METHODS, VARIANTS, Method, Settings, find_method, method_settings, resolve
 
+_FOLDED = ("loss", "aggregation", "mask")
+"""Columns that take two lines on a terminal of less than 100 columns."""
+
 
 def run(args: list[str]) -> int:
     """Run `arl-gym methods`."""
@@ -47,7 +50,7 @@ def overview(methods: Sequence[Method], variant: str) -> Table:
     table = Table(title=f"Methods, {variant} variant", title_justify="left", box=SIMPLE, pad_edge=False)
     table.collapse_padding = True  # a row fits into 100 columns
     for column in rows[0]:
-        table.add_column(column, no_wrap=True)
+        table.add_column(column, no_wrap=column not in _FOLDED, overflow="fold")
     for row in rows:
         table.add_row(*row.values())
     return table
@@ -76,7 +79,10 @@ def summary(settings: Settings) -> dict[str, str]:
 
 def elsewhere(methods: Sequence[Method]) -> Table:
     """Return a table of how to get the methods in TRL and verl."""
-    table = Table("method", "TRL, GRPOConfig", "verl (actor = actor_rollout_ref.actor)", box=SIMPLE)
+    table = Table(box=SIMPLE)
+    table.add_column("method", no_wrap=True)
+    for column in ("TRL, GRPOConfig", "verl (actor = actor_rollout_ref.actor)"):
+        table.add_column(column, overflow="fold")
     for m in methods:
         table.add_row(m.name, escape(m.trl), escape(m.verl))
     return table

@@ -14,12 +14,19 @@ from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.make import env_parameters, find_spec
 
 
+class _Help(argparse.ArgumentDefaultsHelpFormatter):
+    """Shows the defaults that are values."""
+
+    def _get_help_string(self, action: argparse.Action) -> str | None:
+        return action.help if action.default in (None, False, []) else super()._get_help_string(action)
+
+
 def parser(name: str, description: str) -> argparse.ArgumentParser:
     """Return the parser of a command; its help shows the defaults."""
     return argparse.ArgumentParser(
         prog=f"arl-gym {name}",
         description=description,
-        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
+        formatter_class=_Help,
     )
 
 

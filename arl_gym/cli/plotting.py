@@ -1,13 +1,15 @@
 """`arl-gym plot`: figures and tables of runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from arl_gym.cli.options import parser, positive_int
 from arl_gym.cli.settings import say
-from arl_gym.errors import ConfigError
+from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.train.export import export
 from arl_gym.train.gallery import Shown
 from arl_gym.train.report import compare_report, write_report
+from arl_gym.train.runs import load_runs
 
 
 def run(args: list[str]) -> int:
@@ -37,6 +39,8 @@ def run(args: list[str]) -> int:
     for folder in known.runs:
         if not (folder / "config.toml").is_file():
             raise ConfigError(f"{folder} is no run folder: it has no config.toml")
+    if known.keys:
+        _check_keys(known.keys, known.runs)
     how = Shown(keys=tuple(known.keys or Shown().keys), smooth=known.smooth, x=known.x)
     alone = len(known.runs) == 1 and known.group_by is None
     if known.out is None and not alone:
@@ -50,3 +54,10 @@ def run(args: list[str]) -> int:
     else:
         say(f"report: {compare_report(known.runs, known.out, group_by=known.group_by, how=how)}")
     return 0
+
+
+def _check_keys(keys: Sequence[str], folders: Sequence[Path]) -> None:
+    recorded = {name for run in load_runs(folders) for row in run.rows for name in row} - {"step"}
+    for key in keys:
+        if key not in recorded:
+            raise UnknownNameError("metric", key, recorded, "--keys")

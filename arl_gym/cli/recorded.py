@@ -9,7 +9,7 @@ from arl_gym.cli.replay import verdict
 from arl_gym.errors import ConfigError
 from arl_gym.train.conditions import Condition
 from arl_gym.train.config import load_toml
-from arl_gym.train.recordings import episode_fields, recorded_steps, turn_fields
+from arl_gym.train.recordings import episode_fields, recording_paths, turn_fields
 from arl_gym.train.viewer import write_viewer
 from arl_gym.wrappers import load_episodes
 
@@ -44,7 +44,7 @@ def show_episodes(
         ConfigError: If there is no such step or group, or the condition is none.
         DataError: If there are no recordings, or they cannot be read.
     """
-    steps = recorded_steps(run)
+    steps = recording_paths(run)
     step = max(steps) if step is None else step
     if step not in steps:
         raise ConfigError(
@@ -62,7 +62,8 @@ def show_episodes(
         yield f"{counted(len(episodes[:limit]), 'episode')} of step {step}: {out}"
         return
     yield f"step {step}"
-    yield from _table(episodes if where is not None else episodes[:limit])
+    if episodes:
+        yield from _table(episodes if where is not None else episodes[:limit])
     if where is not None:
         yield from _turns([turn for found in turns for turn in found], limit or _TURNS, len(episodes))
 

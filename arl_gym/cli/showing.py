@@ -1,6 +1,5 @@
 """`arl-gym show`: what a run did, in numbers, and in the episodes it recorded."""
 
-import argparse
 import math
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,11 +10,12 @@ from arl_gym.cli.options import parser, positive_int
 from arl_gym.cli.recorded import columns, counted, show_episodes
 from arl_gym.cli.settings import say
 from arl_gym.errors import ConfigError, DataError
-from arl_gym.train.alarms import Alarms
-from arl_gym.train.config import MonitorConfig, from_mapping, load_toml, to_mapping
+from arl_gym.train.alarms import alarms_of
+from arl_gym.train.config import load_toml, to_mapping
 from arl_gym.train.methods import resolve
 from arl_gym.train.metrics import Row, read_metrics
-from arl_gym.train.recordings import recorded_steps
+from arl_gym.train.recordings import recording_paths
+from arl_gym.train.runs import env_ids, flatten
 
 _LAST = 10
 _NEWEST = -1
@@ -25,8 +25,6 @@ _WIDTH = 40
 def run(args: list[str]) -> int:
     """Run `arl-gym show`."""
     options = parser("show", "Show what a run did; with an option other than RUN, its recorded episodes.")
-    # Here a default is a sentence of the help or nothing.
-    options.formatter_class = argparse.HelpFormatter
     options.add_argument("run", type=Path, metavar="RUN", help="run folder")
     options.add_argument(
         "--step",
@@ -77,7 +75,8 @@ def summary(run: Path) -> Iterator[str]:
         DataError: If its files are not those of a run.
     """
     raw = load_toml(run / "config.toml")
-    yield f"{run}: {raw.get('method', 'SAMPO')} on {', '.join(_env_ids(raw))}, seed {raw.get('seed', 0)}"
+    names = ", ".join(dict.fromkeys(env_ids(raw)))
+    yield f"{run}: {raw.get('method', 'SAMPO')} on {names}, seed {raw.get('seed', 0)}"
     yield from _settings(raw)
     for name, title in (("clone.jsonl", "cloning"), ("metrics.jsonl", "training")):
         if (run / name).is_file() and (rows := read_metrics(run / name)):
@@ -85,7 +84,7 @@ def summary(run: Path) -> Iterator[str]:
             yield from _metrics(rows)
             yield from _alarms(rows, raw)
     try:
-        steps = list(recorded_steps(run))
+        steps = list(recording_paths(run))
     except DataError:
         return
     newest = f"the last {_LAST}: " if len(steps) > _LAST else ""
@@ -93,16 +92,21 @@ def summary(run: Path) -> Iterator[str]:
     yield f"  arl-gym show {run} --step {steps[-1]} [--where EXPR] [--html]"
 
 
-def _env_ids(raw: Mapping[str, Any]) -> list[str]:
-    return [str(env.get("id", "?")) for env in raw.get("envs") or [raw.get("env", {})]]
-
-
 def _settings(raw: Mapping[str, Any]) -> Iterator[str]:
     """Yield the settings in which a run differs from its method's own."""
     named = {key: raw[key] for key in ("method", "variant") if key in raw}
-    usual = dict(_flat(to_mapping(resolve(named, "config.toml"))))
+    usual = flatten(to_mapping(resolve(named, "config.toml")))
+    # Each of several environments differs from the settings of a single one.
+    usual |= {
+        f"envs.{i}.{key.removeprefix('env.')}": value
+        for i in range(len(raw.get("envs", ())))
+        for key, value in list(usual.items())
+        if key.startswith("env.")
+    }
     own = {
-        key: value for key, value in _flat(raw) if key not in ("run_dir", "seed") and value != usual.get(key)
+        key: value
+        for key, value in flatten(raw).items()
+        if key not in ("run_dir", "seed") and value != usual.get(key)
     }
     if own:
         yield f"\nunlike {raw.get('method', 'SAMPO')}'s defaults"
@@ -116,14 +120,6 @@ def _settings(raw: Mapping[str, Any]) -> Iterator[str]:
 def _short(value: object) -> str:
     text = repr(value)
     return text if len(text) <= _WIDTH else f"{text[:_WIDTH]}…"
-
-
-def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
 
 
 def _metrics(rows: Sequence[Row]) -> Iterator[str]:
@@ -141,9 +137,6 @@ def _number(value: float | None) -> str:
 
 
 def _alarms(rows: Sequence[Row], raw: Mapping[str, Any]) -> Iterator[str]:
-    alarms = Alarms(from_mapping(MonitorConfig, raw.get("monitor", {}), "config.toml: monitor"))
-    for row in rows:
-        alarms.update(int(row["step"] or 0), row)
-    if alarms.raised:
-        yield f"\n{counted(len(alarms.raised), 'alarm')}"
-        yield from (f"  step {step}: {alarm.text}" for step, alarm in alarms.raised)
+    if raised := alarms_of(rows, raw):
+        yield f"\n{counted(len(raised), 'alarm')}"
+        yield from (f"  step {step}: {alarm.text}" for step, alarm in raised)

@@ -8,11 +8,11 @@ Pure: rows in, alarms out. Nothing is stopped or changed here.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from arl_gym.train.config import MonitorConfig
+from arl_gym.train.config import MonitorConfig, from_mapping
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,3 +136,21 @@ class Alarms:
         self._beyond = (self._beyond - row.keys()) | {alarm.metric for alarm in alarms}
         self.raised += [(step, alarm) for alarm in new]
         return new
+
+
+def alarms_of(
+    rows: Iterable[Mapping[str, float | None]], config: Mapping[str, Any]
+) -> list[tuple[int, Alarm]]:
+    """Return the alarms of a recorded run, each with its step.
+
+    Args:
+        rows: Of one metrics file, in order of steps.
+        config: The run's configuration as `config.toml` has it.
+
+    Raises:
+        ConfigError: If its limits are none.
+    """
+    alarms = Alarms(from_mapping(MonitorConfig, config.get("monitor", {}), "config.toml: monitor"))
+    for row in rows:
+        alarms.update(int(row["step"] or 0), row)
+    return alarms.raised

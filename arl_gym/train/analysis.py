@@ -1,6 +1,6 @@
 """What the recorded scores of tokens say about the updates: pure functions of numpy arrays.
 
-Nothing is drawn here (see `figures`) and no file is read (see `recorded`).
+Nothing is drawn here (see `figures`) and no file is read (see `recordings`).
 
     points = sequence_points(step.turns)
 """
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from arl_gym.errors import ConfigError
-from arl_gym.train.recorded import Floats, RecordedStep, TurnScores
+from arl_gym.train.recordings import Floats, RecordedStep, TurnScores
 
 CLASSES = tuple(
     f"{advantage}, {entropy} entropy, {shift}"

@@ -51,6 +51,7 @@ _STYLE: dict[Any, Any] = {  # matplotlib types its keys differently from version
     "ytick.color": INK,
     "legend.frameon": False,
     "legend.fontsize": 8,
+    "legend.handlelength": 2.8,  # or dashes look like a line
     "lines.linewidth": 1.6,
     "lines.markersize": 3.5,
 }

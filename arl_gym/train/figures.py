@@ -19,7 +19,7 @@ from arl_gym.train.analysis import (
     whole_trajectories,
 )
 from arl_gym.train.canvas import INK, Drawing
-from arl_gym.train.recorded import Floats, RecordedStep
+from arl_gym.train.recordings import Floats, RecordedStep
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

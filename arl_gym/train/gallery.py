@@ -11,8 +11,8 @@ from arl_gym.errors import DataError
 from arl_gym.train.actions import move_types, transitions
 from arl_gym.train.canvas import Drawing
 from arl_gym.train.figures import class_stream, sequence_scatter
-from arl_gym.train.plots import CURVES, Axis, curves
-from arl_gym.train.recorded import RecordedStep
+from arl_gym.train.plots import CURVES, Axis, curves, parts
+from arl_gym.train.recordings import RecordedStep
 from arl_gym.train.runs import Run
 from arl_gym.train.sankey import sankey
 
@@ -35,12 +35,20 @@ class Shown:
         """Return the steps of the trailing mean over these runs."""
         if self.smooth is not None:
             return self.smooth
-        steps = max(len({row["step"] for row in run.rows}) for runs in lines.values() for run in runs)
+        # Not those of cloning, whose curves are never smoothed.
+        training = [
+            {row["step"] for row in run.rows if "clone/train_loss" not in row}
+            for runs in lines.values()
+            for run in runs
+        ]
+        steps = max(map(len, training))
         return max(1, steps // 20) if steps > _SMOOTH_FROM else 1
 
 
 def curve_drawings(lines: Mapping[str, Sequence[Run]], shown: Shown) -> list[Drawing]:
     """Return the curves of runs, or of groups of runs; those of cloning only over steps.
+
+    A single line is followed by its success in each environment and kind of task, where there are several.
 
     Raises:
         DataError: If no run has any of the keys, or has nothing to add up for `shown.x`.
@@ -48,10 +56,13 @@ def curve_drawings(lines: Mapping[str, Sequence[Run]], shown: Shown) -> list[Dra
     rows = {
         label: [run.rows if shown.x == "step" else run.steps for run in runs] for label, runs in lines.items()
     }
-    drawn = curves(rows, shown.keys, smooth=shown.width(lines), x=shown.x)
+    drawn = list(curves(rows, shown.keys, smooth=shown.width(lines), x=shown.x).values())
+    if len(rows) == 1 and shown.keys == CURVES:
+        (own,) = rows.values()
+        drawn += parts(own, smooth=shown.width(lines), x=shown.x)
     if not drawn:
         raise DataError("metrics.jsonl has no finished step with any of the metrics to draw")
-    return list(drawn.values())
+    return drawn
 
 
 def details(run: Run) -> list[tuple[str, Callable[[], list[Drawing]]]]:

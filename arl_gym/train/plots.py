@@ -3,6 +3,7 @@
 drawing = curves({"SAMPO": [read_metrics(run_dir / "metrics.jsonl")]})["rollout/played_success_rate"]
 """
 
+import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -59,6 +60,7 @@ CHARTS: dict[str, Chart] = {
         also="loss/clip_frac_neg",
         names=("A > 0", "A < 0"),
     ),
+    "loss/masked_frac": Chart(title="Masked", unit="share of sequences", from_zero=True),
     "rollout/entropy_mean": Chart(title="Entropy", unit="nats per token"),
     "optim/grad_norm": Chart(title="Gradient norm", unit="before clipping", from_zero=True),
     "rollout/tries": Chart(title="Rollouts needed", unit="per step", from_zero=True),
@@ -81,7 +83,12 @@ _COLUMNS = ("line", "metric", "step", "x", "value", "low", "high", "runs")
 
 
 def curves(
-    lines: Mapping[str, Sequence[Rows]], keys: Sequence[str] = CURVES, *, smooth: int = 1, x: Axis = "step"
+    lines: Mapping[str, Sequence[Rows]],
+    keys: Sequence[str] = CURVES,
+    *,
+    smooth: int = 1,
+    x: Axis = "step",
+    charts: Mapping[str, Chart] = CHARTS,
 ) -> dict[str, Drawing]:
     """Return one chart for every key that some run has.
 
@@ -90,12 +97,13 @@ def curves(
 
     Args:
         lines: By the label of a line, the rows of its runs.
-        keys: Metrics to draw; those of `CHARTS` have a title and a unit, any other is its own title.
+        keys: Metrics to draw; one that `charts` does not have is its own title.
         smooth: Steps of the trailing mean, taken of each run; above 1 the plain values of a single run are
             drawn pale behind it. Keys with few values (evaluations) are never smoothed; they get markers.
         x: What the horizontal axis is: the step, or the sum up to and with it of the tokens trained on
             (`optim/tokens`) or of the wall hours (`time/step_s`). The mean of several runs stands at the
             mean of theirs.
+        charts: How keys are shown.
 
     Returns:
         The charts in the order of `keys`.
@@ -108,7 +116,7 @@ def curves(
         raise ConfigError(f"smooth must be at least 1 step, got {smooth}")
     shown = {}
     for key in dict.fromkeys(keys):
-        chart = CHARTS.get(key, Chart(title=key, unit=""))
+        chart = charts.get(key, Chart(title=key, unit=""))
         traces = _traces(lines, key, chart, smooth, x)
         if any(t.key == key for t in traces):
             shown[key] = Drawing(
@@ -116,9 +124,52 @@ def curves(
                 text=_words(traces, chart, x),
                 columns=_COLUMNS,
                 data=[row for trace in traces for row in trace.table()],
-                draw=partial(_draw, traces, chart, x),
+                draw=partial(_draw, traces, chart, x, named=len(lines) > 1 or len(traces) > 1),
             )
     return shown
+
+
+PARTS: dict[str, Chart] = {
+    "rollout/success_rate": Chart(
+        title="Success in training, by part", unit="share of episodes", from_zero=True
+    ),
+    "eval/success_rate": Chart(title="Success in evaluation, by part", unit="share of tasks", from_zero=True),
+}
+
+
+def parts(runs: Sequence[Rows], *, smooth: int = 1, x: Axis = "step") -> list[Drawing]:
+    """Return success in training and in evaluation with one line for each part of the tasks.
+
+    A part is an environment in a run over several, or a kind of task: what follows "success_rate_" in a key.
+
+    Args:
+        runs: The rows of a run, or of the runs of a group.
+        smooth: As in `curves`.
+        x: As in `curves`.
+
+    Returns:
+        At most two charts; none where there are no parts.
+    """
+    drawn: list[Drawing] = []
+    for key, chart in PARTS.items():
+        names = dict.fromkeys(
+            name.removeprefix(f"{key}_")
+            for rows in runs
+            for row in rows
+            for name in row
+            if name.startswith(f"{key}_")
+        )
+        lines = {name: [_of_part(rows, key, name) for rows in runs] for name in names}
+        drawn += curves(lines, (key,), smooth=smooth, x=x, charts={key: chart}).values()
+    return [dataclasses.replace(drawing, name=f"{drawing.name}-by-part") for drawing in drawn]
+
+
+def _of_part(rows: Rows, key: str, name: str) -> Rows:
+    """Return the rows with the value of a part in place of the whole's."""
+    part = f"{key}_{name}"
+    return [
+        {k: v for k, v in row.items() if k != key} | ({key: row[part]} if part in row else {}) for row in rows
+    ]
 
 
 def trailing_mean(values: Sequence[float], width: int) -> list[float]:
@@ -245,12 +296,12 @@ def _words(traces: Sequence[_Trace], chart: Chart, x: Axis) -> str:
 # ---- drawing
 
 
-def _draw(traces: Sequence[_Trace], chart: Chart, x: Axis) -> "Figure":
+def _draw(traces: Sequence[_Trace], chart: Chart, x: Axis, *, named: bool) -> "Figure":
     from matplotlib.figure import Figure
 
     columns = 2 if max(len(trace.name) for trace in traces) <= 24 else 1
     # Below the plot, where it hides nothing.
-    legend = 0.19 * math.ceil(len(traces) / columns) if len(traces) > 1 else 0.0
+    legend = 0.19 * math.ceil(len(traces) / columns) if named else 0.0
     height = 2.5 + legend
     # Fixed margins: charts in a grid line up, and a layout engine would draw everything twice.
     box = (0.19, (0.45 + legend) / height, 0.79 if x == "step" else 0.76, 1.775 / height)

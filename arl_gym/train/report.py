@@ -7,10 +7,7 @@ part whose file is missing or unreadable becomes a sentence that says so.
 """
 
 import dataclasses
-import gzip
-import json
 import math
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from html import escape
@@ -22,67 +19,18 @@ from arl_gym.train.canvas import Drawing, render
 from arl_gym.train.files import write_atomically
 from arl_gym.train.gallery import Shown, curve_drawings, details
 from arl_gym.train.metrics import Row
+from arl_gym.train.pages import style
+from arl_gym.train.recordings import message_text, recording_paths
 from arl_gym.train.result import Difference, Rate, Result, ResultRow, read_result
-from arl_gym.train.runs import Run, differing_settings, group_runs, load_runs
+from arl_gym.train.runs import Run, differing_settings, env_ids, group_runs, load_runs
 from arl_gym.train.stability import describe_stability, stability
 from arl_gym.train.tables import Table, group_table, run_table, shown
+from arl_gym.wrappers import load_episodes
 
 T = TypeVar("T")
 
-_TIMES = {"rollout": "Rollout", "score": "Scoring", "update": "Update"}
-
-_CSS = """
-:root { color-scheme: light dark; --ink: #1b1f24; --soft: #57606a; --line: #d0d7de; --page: #ffffff;
-  --card: #f6f8fa; --good: #00734f; --bad: #b04a00; --accent: #0072b2; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --soft: #9da7b3; --line: #363d46;
-  --page: #0f1318; --card: #181d24; --good: #3fc79a; --bad: #f0883e; --accent: #56b4e9; }
-  .charts svg { filter: brightness(1.35); } }
-* { box-sizing: border-box; }
-body { margin: 0; background: var(--page); color: var(--ink);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", sans-serif; }
-main { max-width: 70rem; margin: 0 auto; padding: 2rem 1.25rem 4rem; }
-h1 { font-size: 1.75rem; line-height: 1.2; margin: 0 0 .75rem; overflow-wrap: anywhere; }
-h2 { font-size: 1.2rem; margin: 2.5rem 0 .75rem; padding-bottom: .3rem;
-  border-bottom: 1px solid var(--line); }
-h3 { font-size: 1rem; margin: 1rem 0 .4rem; }
-.verdict { font-size: 1.2rem; margin: 0 0 1rem; max-width: 56rem; text-wrap: balance; }
-.facts { display: flex; flex-wrap: wrap; gap: .4rem; list-style: none; margin: 0; padding: 0; }
-.facts li { border: 1px solid var(--line); border-radius: 1rem; padding: .1rem .7rem; font-size: .875rem; }
-.facts .warn { border-color: var(--bad); color: var(--bad); font-weight: 600; }
-.missing, .note, caption { color: var(--soft); font-size: .9rem; }
-.scroll { overflow-x: auto; }
-.scroll + .scroll { margin-top: 1.25rem; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-caption { text-align: left; padding-bottom: .5rem; position: sticky; left: 0;
-  max-width: calc(100vw - 2.5rem); }
-th, td { padding: .4rem .9rem .4rem 0; text-align: right; border-bottom: 1px solid var(--line);
-  white-space: nowrap; }
-th { font-weight: 600; }
-thead th { color: var(--soft); font-size: .85rem; vertical-align: bottom; }
-th:first-child, td.text { text-align: left; }
-td.text { white-space: normal; overflow-wrap: anywhere; }
-.narrow { max-width: 34rem; }
-td small { color: var(--soft); }
-.whisker { width: 7rem; height: .75rem; vertical-align: middle; margin-left: .5rem; color: var(--accent); }
-.charts { display: grid; gap: 1rem; grid-template-columns: repeat(auto-fill, minmax(min(20rem, 100%), 1fr)); }
-.charts div { background: var(--card); border-radius: .5rem; padding: .75rem; }
-.charts svg { display: block; width: 100%; height: auto; }
-.charts.wide { grid-template-columns: minmax(0, 56rem); }
-.tip:hover path { opacity: .85 !important; }
-.share { display: flex; height: 1.25rem; border-radius: .3rem; overflow: hidden; margin-bottom: .75rem; }
-.key { display: inline-block; width: .8rem; height: .8rem; border-radius: .2rem; margin-right: .5rem; }
-.t0 { background: #0072b2; } .t1 { background: #e69f00; }
-.t2 { background: #009e73; } .t3 { background: #8c959f; }
-details { border: 1px solid var(--line); border-radius: .5rem; padding: .5rem .9rem; margin: .75rem 0; }
-summary { cursor: pointer; font-weight: 600; }
-pre { background: var(--card); border-radius: .4rem; padding: .7rem; margin: .25rem 0 .5rem;
-  max-height: 22rem; overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere;
-  font: .85rem/1.45 ui-monospace, monospace; }
-.said { border-left: .25rem solid var(--accent); }
-.who { color: var(--soft); font-size: .85rem; }
-.good { color: var(--good); } .bad { color: var(--bad); }
-"""
-
+_TIMES = {"generate": "Generation", "envs": "Environments", "score": "Scoring", "update": "Update"}
+_AN_EVALUATION = "eval/success_rate"
 
 # ---- the two reports
 
@@ -103,11 +51,12 @@ def write_report(run_dir: Path, out: Path | None = None, *, how: Shown | None = 
     config, result = _known(run)
     method, env_id = _method(config, result), _env_id(config, result)
     sections = [
-        _section("Success", lambda: _success({method: read_result(run.folder / "result.json")})),
+        _section("Success", lambda: _success_of(run, method)),
         _section("Curves", lambda: _curves({method: [run]}, how) + _steadiness(run)),
+        _section("Alarms", lambda: _alarms(run)),
         _section("Where the time went", lambda: _time_shares(run.rows)),
         *(_section(title, partial(_drawn, draw)) for title, draw in details(run)),
-        _section("Sample episodes", lambda: _episodes(run.folder / "trajectories")),
+        _section("Sample episodes", lambda: _episodes(run)),
         _section("Configuration", lambda: _config_text(run)),
     ]
     rows = _quiet(lambda: run.rows) or []
@@ -139,7 +88,7 @@ def compare_report(
     def success() -> str:
         evaluated = {r.label: r.folder for r in runs if (r.folder / "result.json").exists()}
         if not evaluated:
-            raise DataError("none of the runs has a result.json")
+            raise DataError("none of the runs has a result.json; the evaluations during training are below")
         without = [r.label for r in runs if r.label not in evaluated]
         note = f'<p class="missing">Without result.json: {escape(", ".join(without))}.</p>' if without else ""
         return note + _success({label: read_result(d / "result.json") for label, d in evaluated.items()})
@@ -169,7 +118,7 @@ def _page(title: str, header: str, sections: Sequence[str]) -> str:
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_CSS}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(title)}</title>\n<style>{style('report')}</style>\n</head>\n<body>\n<main>\n"
         f"<header>\n<h1>{escape(title)}</h1>\n{header}\n</header>\n" + "\n".join(sections) + "\n</main>\n"
         "</body>\n</html>\n"
     )
@@ -198,23 +147,25 @@ def _known(run: Run) -> tuple[dict[str, Any] | None, Result | None]:
     return _quiet(lambda: run.config), _quiet(lambda: read_result(run.folder / "result.json"))
 
 
-def _env_table(config: Mapping[str, Any] | None) -> Mapping[str, Any]:
-    env = (config or {}).get("env")
-    return env if isinstance(env, Mapping) else {}
-
-
 def _method(config: Mapping[str, Any] | None, result: Result | None) -> str:
     return result.method if result else str((config or {}).get("method", "A run"))
 
 
 def _env_id(config: Mapping[str, Any] | None, result: Result | None) -> str:
-    return result.env_id if result else str(_env_table(config).get("id", "an unnamed environment"))
+    if result:
+        return result.env_id
+    ids = env_ids(config or {})
+    return "an unnamed environment" if "?" in ids else ", ".join(dict.fromkeys(ids))
 
 
 def _dataset(config: Mapping[str, Any] | None, result: Result | None) -> str:
-    kwargs = _env_table(config).get("kwargs")
-    named = kwargs.get("dataset") if isinstance(kwargs, Mapping) else None
-    return result.dataset if result else str(named or "generated")
+    if result:
+        return result.dataset
+    config = config or {}
+    kwargs = [env.get("kwargs", {}) for env in config.get("envs") or [config.get("env", {})]]
+    names = dict.fromkeys(str(k.get("dataset", "generated")) for k in kwargs)
+    # One generated environment is enough to make a score no benchmark's.
+    return "generated" if "generated" in names else ", ".join(names)
 
 
 def _facts(config: Mapping[str, Any] | None, result: Result | None) -> str:
@@ -244,14 +195,18 @@ def _verdict(result: Result | None, rows: Sequence[Row]) -> str:
             f"{row.name} solves {row.greedy.rate:.2f} {_range(row.greedy)} of {_tasks(result, row)} greedily."
         )
     rates = [v for row in rows if (v := row.get("rollout/played_success_rate")) is not None]
-    if rates:
-        k = min(5, len(rates))
-        first, last = math.fsum(rates[:k]) / k, math.fsum(rates[-k:]) / k
-        return (
-            f"Success on the training tasks went from {first:.2f} to {last:.2f} in {len(rates)} steps "
-            f"(means of the first and last {k}); nothing was evaluated."
-        )
-    return "Nothing has been measured yet."
+    if not rates:
+        return "Nothing has been measured yet."
+    k = min(5, len(rates))
+    first, last = math.fsum(rates[:k]) / k, math.fsum(rates[-k:]) / k
+    sentence = (
+        f"Success on the training tasks went from {first:.2f} to {last:.2f} in {len(rates)} steps "
+        f"(means of the first and last {k}); "
+    )
+    seen = [(row["step"], v) for row in rows if (v := row.get(_AN_EVALUATION)) is not None]
+    if not seen:
+        return f"{sentence}nothing was evaluated."
+    return f"{sentence}on the validation tasks it was {seen[-1][1]:.2f} at step {seen[-1][0]:.0f}."
 
 
 def _difference_sentence(d: Difference, result: Result) -> str:
@@ -295,6 +250,28 @@ def _rate(rate: Rate | None) -> str:
     if rate is None:
         return "<td>–</td>"
     return f"<td>{rate.rate:.2f} <small>{_range(rate)}</small>{_whisker(rate)}</td>"
+
+
+def _success_of(run: Run, method: str) -> str:
+    """Show what was measured after the run, else the evaluations during it."""
+    if (run.folder / "result.json").exists():
+        return _success({method: read_result(run.folder / "result.json")})
+    seen = [row for row in run.rows if _AN_EVALUATION in row]
+    if not seen:
+        raise DataError(f"{run.label} has no result.json and no evaluation (eval.every)")
+    names = [n.removeprefix("eval/success_rate_") for n in seen[-1] if n.startswith("eval/success_rate_")]
+    keys = {"all tasks": _AN_EVALUATION} | {name: f"{_AN_EVALUATION}_{name}" for name in names}
+    values = [[row.get(key) for row in seen] for key in keys.values()]
+    table = Table(
+        columns=("tasks", "first", "best", "last"),
+        rows=[
+            (name, of[0], max((v for v in of if v is not None), default=None), of[-1])
+            for name, of in zip(keys, values, strict=True)
+        ],
+    )
+    steps = f"step {seen[0]['step']:.0f} to step {seen[-1]['step']:.0f}"
+    several = f"; {len(env_ids(run.config))} environments count alike" if run.config.get("envs") else ""
+    return _table(table, f"Share of validation tasks solved, {steps}{several}.", look="narrow")
 
 
 def _success(results: Mapping[str, Result]) -> str:
@@ -361,7 +338,7 @@ def _numbers(runs: Sequence[Run], groups: Mapping[str, Sequence[Run]]) -> str:
     return "".join([*parts, _table(run_table(runs), caption)])
 
 
-def _table(table: Table, caption: str) -> str:
+def _table(table: Table, caption: str, look: str = "") -> str:
     head = "".join(f'<th scope="col">{escape(c.replace("_", " "))}</th>' for c in table.columns)
     body = "".join(
         f'<tr><th scope="row">{escape(shown(row[0]))}</th>'
@@ -370,8 +347,9 @@ def _table(table: Table, caption: str) -> str:
         for row in table.rows
     )
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}"><table>'
-        f"<caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption)}">'
+        f'<table class="{look}"><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
@@ -391,6 +369,13 @@ def _curves(lines: Mapping[str, Sequence[Run]], how: Shown | None) -> str:
 def _steadiness(run: Run) -> str:
     s = stability(run.rows)
     return f"<p>{escape(describe_stability(s))}</p>" if s else ""
+
+
+def _alarms(run: Run) -> str:
+    if not run.alarms:
+        return '<p class="note">None: every metric stayed within the limits of [monitor].</p>'
+    items = "".join(f"<li>Step {step}: {escape(alarm.text)}</li>" for step, alarm in run.alarms)
+    return f'<ul class="bad">{items}</ul>'
 
 
 def _grid(drawings: Sequence[Drawing], look: str = "charts") -> str:
@@ -433,6 +418,8 @@ def _time_shares(rows: Sequence[Row]) -> str:
         return math.fsum(row.get(f"time/{name}_s") or 0.0 for row in rows)
 
     parts = {label: total(name) for name, label in _TIMES.items()}
+    if not any("time/generate_s" in row for row in rows):
+        parts = {"Rollout": total("rollout")} | {k: parts[k] for k in ("Scoring", "Update")}
     whole = max(total("step"), math.fsum(parts.values()))
     if whole <= 0:
         raise DataError("metrics.jsonl has no timings")
@@ -445,37 +432,36 @@ def _time_shares(rows: Sequence[Row]) -> str:
         f"<td>{seconds:.1f}</td><td>{100 * seconds / whole:.0f} %</td></tr>"
         for i, (label, seconds) in enumerate(parts.items())
     )
+    outside = ""
+    if any("time/overhead_s" in row for row in rows):
+        share = 100 * total("overhead") / whole
+        outside = f'<p class="note">Outside the model and the environments: {share:.1f} % of the time.</p>'
     return (
         f'<div class="share" aria-hidden="true">{bars}</div>'
         f'<table class="narrow"><caption>Seconds of the {whole:.0f} s that the training steps took.</caption>'
         '<thead><tr><th scope="col">Part</th><th scope="col">Seconds</th>'
-        f'<th scope="col">Share</th></tr></thead><tbody>{body}</tbody></table>'
+        f'<th scope="col">Share</th></tr></thead><tbody>{body}</tbody></table>{outside}'
     )
 
 
 # ---- episodes
 
 
-def _episodes(folder: Path) -> str:
-    files = sorted(folder.glob("*.jsonl.gz"))
-    if not files:
-        raise DataError(f"{folder.parent.name} has no trajectories/*.jsonl.gz")
-    path = files[-1]
+def _episodes(run: Run) -> str:
+    path = list(recording_paths(run.folder).values())[-1]
     found: dict[bool, dict[str, Any]] = {}
+    for record in load_episodes(path):
+        found.setdefault(bool(record["success"]), record)
+        if len(found) == 2:
+            break
     try:
-        with gzip.open(path, "rt", encoding="utf-8") as lines:
-            for line in lines:
-                record = json.loads(line)
-                found.setdefault(bool(record["success"]), record)
-                if len(found) == 2:
-                    break
         shown = [
             _episode(found[success])
             if success in found
             else f'<p class="missing">No {word} in {escape(path.name)}.</p>'
             for success, word in ((True, "success"), (False, "failure"))
         ]
-    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as err:
+    except (ValueError, KeyError, TypeError, AttributeError) as err:
         raise DataError(f"cannot show the episodes of {path.name}: {type(err).__name__} {err}") from err
     return f'<p class="note">First success and first failure of {escape(path.name)}.</p>' + "".join(shown)
 
@@ -494,7 +480,7 @@ def _episode(record: Mapping[str, Any]) -> str:
 def _turn(k: int, turn: Mapping[str, Any]) -> str:
     # Later prompts repeat the instructions: their last message holds what is new.
     messages = turn["messages"] if k == 1 else turn["messages"][-1:]
-    asked = "".join(_speech(str(m["role"]), _text(m["content"])) for m in messages)
+    asked = "".join(_speech(str(m["role"]), message_text(m)) for m in messages)
     facts = f"action {turn['action']!r}, reward {float(turn['env_reward']):+.2f}"
     if not turn.get("format_valid", True):
         facts += ", format broken"
@@ -506,14 +492,6 @@ def _turn(k: int, turn: Mapping[str, Any]) -> str:
 
 def _speech(who: str, text: str, look: str = "") -> str:
     return f'<div class="who">{escape(who)}</div><pre class="{look}" tabindex="0">{escape(text)}</pre>'
-
-
-def _text(content: object) -> str:
-    if not isinstance(content, list):
-        return str(content)
-    return "\n".join(
-        str(p["text"]) if p.get("type") == "text" else f"[image {p.get('hash', '')}]" for p in content
-    )
 
 
 # ---- configuration

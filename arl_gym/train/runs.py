@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from arl_gym.errors import ConfigError, DataError, UnknownNameError
+from arl_gym.train.alarms import Alarm, alarms_of
 from arl_gym.train.analysis import clip_shares
 from arl_gym.train.config import load_toml
 from arl_gym.train.metrics import Row, read_metrics
-from arl_gym.train.recorded import RecordedStep, recorded_steps
+from arl_gym.train.recordings import RecordedStep, recorded_steps
 
 _NOT_A_SETTING = ("run_dir", "seed")
 """What runs of one group may differ in."""
@@ -70,6 +71,16 @@ class Run:
         if not has_steps and not clone.exists():
             raise DataError(f"{self.folder.name} has no metrics.jsonl")
         return [*(self.steps if has_steps else ()), *(read_metrics(clone) if clone.exists() else ())]
+
+    @cached_property
+    def alarms(self) -> list[tuple[int, Alarm]]:
+        """What was out of its limits, and from which step.
+
+        Raises:
+            DataError: If there are no metrics or no configuration, or the metrics cannot be read.
+            ConfigError: If the configuration cannot be read.
+        """
+        return alarms_of(self.rows, self.config)
 
     @cached_property
     def recorded(self) -> list[RecordedStep]:
@@ -143,11 +154,18 @@ def differing_settings(runs: Iterable[Run]) -> list[str]:
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, object]:
-    """Return nested tables as one, by dotted key."""
+    """Return nested tables as one, by dotted key; those of a list by their number, as in "envs.0.id"."""
     out: dict[str, object] = {}
     for key, value in config.items():
-        if isinstance(value, Mapping):
+        if isinstance(value, list) and any(isinstance(v, Mapping) for v in value):
+            out |= flatten({str(i): v for i, v in enumerate(value)}, f"{prefix}{key}.")
+        elif isinstance(value, Mapping):
             out |= flatten(value, f"{prefix}{key}.")
         else:
             out[prefix + key] = value
     return out
+
+
+def env_ids(config: Mapping[str, Any]) -> list[str]:
+    """Return the ids of the environments of a run, as its `config.toml` has them."""
+    return [str(env.get("id", "?")) for env in config.get("envs") or [config.get("env", {})]]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from arl_gym.errors import ArlGymError
 from arl_gym.train.canvas import Cell
 from arl_gym.train.metrics import Row
-from arl_gym.train.runs import Run
+from arl_gym.train.runs import Run, env_ids
 from arl_gym.train.stability import WINDOW, stability
 
 
@@ -77,7 +77,7 @@ def _summary(run: Run) -> dict[str, Cell]:
     return {
         "run": run.label,
         "method": str(settings.get("method", "")),
-        "environment": str(settings.get("env.id", "")),
+        "environment": _environments(run),
         "seed": seed if isinstance(seed, int) else None,
         "steps": len(rows),
         "success_final": s.final if s else None,
@@ -103,6 +103,13 @@ def _summary(run: Run) -> dict[str, Cell]:
         "hours": _sum(rows, "time/step_s", 3600.0),
         "tokens": _sum(rows, "optim/tokens", 1.0),
     }
+
+
+def _environments(run: Run) -> str:
+    try:
+        return ", ".join(dict.fromkeys(env_ids(run.config)))
+    except ArlGymError:
+        return ""
 
 
 def _values(rows: Sequence[Row], key: str) -> list[float]:

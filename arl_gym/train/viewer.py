@@ -13,13 +13,13 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from arl_gym.train.files import write_atomically
+from arl_gym.train.pages import part, style
 from arl_gym.train.recordings import TOKEN_LISTS, episode_fields, turn_fields
 
 IMAGE_BYTES = 20_000_000
@@ -92,7 +92,7 @@ def write_viewer(
 
 
 def _page(episodes: Sequence[Mapping[str, Any]], images: Path, title: str, image_bytes: int) -> str:
-    style, script = (_part(f"viewer.{kind}") for kind in ("css", "js"))
+    script = part("viewer.js")
     groups: dict[int, list[Mapping[str, Any]]] = {}
     for episode in episodes:
         groups.setdefault(episode_fields(episode)["group"], []).append(episode)
@@ -111,7 +111,7 @@ def _page(episodes: Sequence[Mapping[str, Any]], images: Path, title: str, image
     return _PAGE.format(
         title=escape(title.encode(errors="replace").decode()),
         facts="".join(f"<li>{escape(fact)}</li>" for fact in _facts(episodes)),
-        style=style,
+        style=style("viewer"),
         script=script,
         hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         blobs="\n".join(blobs),
@@ -122,10 +122,6 @@ def _blob(name: str, data: object) -> str:
     packed = gzip.compress(json.dumps(data, separators=(",", ":")).encode(), _LEVEL, mtime=0)
     text = base64.b64encode(packed).decode()
     return f'<script id="{name}" type="application/octet-stream">{text}</script>'
-
-
-def _part(name: str) -> str:
-    return files("arl_gym.train").joinpath(name).read_text(encoding="utf-8")
 
 
 def _facts(episodes: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -186,15 +182,15 @@ def _most(values: Sequence[float]) -> float:
 
 def _hashes(episodes: Iterable[Mapping[str, Any]]) -> list[str]:
     """Return the hashes of all pictures shown, each once, in order."""
-    parts = (
-        part
+    pieces = (
+        piece
         for episode in episodes
         for turn in episode["turns"]
         for message in turn.get("messages", ())
         if isinstance(message["content"], list)
-        for part in message["content"]
+        for piece in message["content"]
     )
-    return list(dict.fromkeys(part["hash"] for part in parts if part["type"] == "image"))
+    return list(dict.fromkeys(piece["hash"] for piece in pieces if piece["type"] == "image"))
 
 
 def _pictures(hashes: Iterable[str], images: Path, image_bytes: int) -> dict[str, dict[str, str]]:

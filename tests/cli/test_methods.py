@@ -21,6 +21,16 @@ def test_the_table_has_a_line_for_every_method_and_fits_100_columns(narrow, caps
     assert not any("…" in line for line in lines)
 
 
+def test_on_a_narrow_terminal_nothing_is_cut_off(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(["methods"]) == 0
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    assert "filter" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines()[:-1])
+    assert {line.split()[0] for line in shown.splitlines() if line.split()} >= set(METHODS)
+
+
 def test_the_released_table_shows_what_the_code_does(narrow, capsys):
     assert main(["methods", "--variant", "released"]) == 0
     shown = capsys.readouterr().out

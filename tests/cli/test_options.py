@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arl_gym.cli.options import env_id, key_value, literal
+from arl_gym.cli.options import env_id, key_value, literal, parser
 from tests.agents.counting import ID
 
 
@@ -52,3 +52,14 @@ def test_an_id_may_name_its_module():
 def test_an_unknown_id_is_explained(text, says):
     with pytest.raises(argparse.ArgumentTypeError, match=says):
         env_id(text)
+
+
+def test_help_shows_the_defaults_that_are_values():
+    options = parser("x", "")
+    options.add_argument("--steps", type=int, default=3, help="how many")
+    options.add_argument("--out", help="where to")
+    options.add_argument("--quiet", action="store_true", help="say nothing")
+    shown = options.format_help()
+    assert "how many (default: 3)" in shown
+    assert "where to\n" in shown
+    assert "say nothing\n" in shown

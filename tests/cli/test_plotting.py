@@ -38,7 +38,7 @@ def test_a_folder_gets_figures_along_the_chosen_axis_and_says_what_is_left_out(r
     assert [p.name for p in sorted((out / "figures").glob("*.csv"))] == ["curve-loss-kl.csv"]
     line = (out / "figures" / "curve-loss-kl.csv").read_text().splitlines()[-1]
     assert line == "SAMPO,loss/kl,2,200.0,0.2,0.2,0.2,2"
-    assert "Classes of turns, Actions that follow one another: a has no trajectories" in re.sub(
+    assert "Classes of turns, Actions that follow one another: a has no recorded episodes" in re.sub(
         r"\s+", " ", capsys.readouterr().out
     )
 
@@ -47,6 +47,7 @@ def test_a_folder_gets_figures_along_the_chosen_axis_and_says_what_is_left_out(r
     ("args", "code", "message"),
     [
         ((), 2, "several runs, and groups, need --out"),
+        (("--out", "x", "--keys", "loss/k"), 1, "unknown metric 'loss/k' in --keys: did you mean 'loss/kl'?"),
         (("--out", "x", "--group-by", "methods"), 1, "did you mean 'method'"),
         (("--out", "x", "--smooth", "0"), 2, "must be at least 1"),
         (("--out", "x", "--x", "days"), 2, "invalid choice"),

@@ -67,6 +67,12 @@ def test_a_run_is_shown_by_what_is_unusual_and_how_its_metrics_went(run, capsys)
     assert "steps with recorded episodes: 2 (2, 120)" in lines
 
 
+def test_each_of_several_environments_is_shown_by_what_is_unusual(tmp_path, capsys):
+    (tmp_path / "config.toml").write_text('[[envs]]\nid = "ARL/Sokoban-v0"\nweight = 2.0\npenalty = 0.1\n')
+    lines = [" ".join(line.split()) for line in show(capsys, tmp_path).splitlines()]
+    assert lines[2:] == ["unlike SAMPO's defaults", "envs.0.weight 2.0 (1.0)"]
+
+
 def test_a_run_that_has_not_begun_is_shown_too(tmp_path, capsys):
     (tmp_path / "config.toml").write_text("")
     assert show(capsys, tmp_path) == f"{tmp_path}: SAMPO on ?, seed 0\n"
@@ -103,6 +109,12 @@ def test_turns_that_match_are_shown_with_what_they_answered_and_brought(run, cap
     assert "[prompt]\nStep 1.\n[image abc]\n[response]\n<action>right</action>\n" in shown
     assert "action 'right', reward -0.1, penalty 0.5, advantage -1.500, format broken\n" in shown
     assert shown.endswith("\n1 turn of 1 episode matches\n")
+
+
+def test_where_nothing_matches_there_is_no_table(run, capsys):
+    shown = show(capsys, run, "--where", "'ALFWorld' in env")
+    assert shown.endswith("0 turns of 0 episodes match\n")
+    assert "group" not in shown
 
 
 def test_a_limit_says_what_it_leaves_out(run, capsys):

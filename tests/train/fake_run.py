@@ -113,6 +113,7 @@ def episode(success, *, response="<think>The box is left of its target.</think><
     return {
         "env_id": "ARL/Sokoban-v0",
         "task_id": "test/000017" if success else "test/000018",
+        **{"dataset": "generated", "split": "test", "content_hash": "0f1e"},
         "success": success,
         "score": float(success),
         "stop": "terminated" if success else "truncated",

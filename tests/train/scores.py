@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from arl_gym.train.recorded import TurnScores
+from arl_gym.train.recordings import TurnScores
 
 
 def turn(advantage, ratios, *, old=0.5, entropy=0.2, ref=None, trajectory=0):

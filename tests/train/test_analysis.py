@@ -14,7 +14,7 @@ from arl_gym.train.analysis import (
     turn_class,
     whole_trajectories,
 )
-from arl_gym.train.recorded import RecordedStep
+from arl_gym.train.recordings import RecordedStep
 from tests.train.scores import turn
 
 # Ratios 1.3 and 0.7 are outside [0.8, 1.2], 1.1 and 1.0 inside.

@@ -7,7 +7,7 @@ import pytest
 from arl_gym.errors import DataError
 from arl_gym.train.canvas import render
 from arl_gym.train.figures import class_stream, sequence_scatter
-from arl_gym.train.recorded import RecordedStep
+from arl_gym.train.recordings import RecordedStep
 from tests.train.scores import turn
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -8,7 +8,7 @@ import pytest
 from arl_gym.errors import ConfigError, DataError, DependencyMissing
 from arl_gym.train import plots
 from arl_gym.train.canvas import render
-from arl_gym.train.plots import CURVES, trailing_mean
+from arl_gym.train.plots import CURVES, parts, trailing_mean
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -106,6 +106,12 @@ def test_only_several_runs_have_a_legend():
     assert {"first", "_second"} <= set(texts(both))
     assert len(lines(both, BLUE)) == 2  # the curve and its sample in the legend
     assert lines(both, VERMILION)
+
+
+def test_a_metric_of_one_run_among_several_is_named_too():
+    drawn = curves({"a": rows("loss/kl", [0.1]), "b": rows("optim/grad_norm", [0.2])})
+    assert "a" in texts(drawn["loss/kl"])
+    assert "b" in texts(drawn["optim/grad_norm"])
 
 
 def test_labels_are_plain_text():
@@ -249,3 +255,16 @@ def test_the_share_outside_the_clip_range_is_split_by_the_sign_of_the_advantage(
 def test_a_trailing_mean_leaves_out_what_is_missing():
     assert trailing_mean([1.0, math.nan, 3.0, 5.0], 2) == [1.0, 1.0, 3.0, 4.0]
     assert math.isnan(trailing_mean([math.nan], 2)[0])
+
+
+def test_success_has_one_line_for_each_part_of_the_tasks():
+    rows = [
+        {"step": 1, "rollout/success_rate": 0.9, "rollout/success_rate_heat": 0.25},
+        {"step": 2, "rollout/success_rate_heat": 0.5, "rollout/success_rate_cool": 1.0},
+    ]
+    (chart,) = parts([rows])
+    assert chart.name == "curve-rollout-success_rate-by-part"
+    assert [(row[0], row[2], row[4]) for row in chart.data] == [
+        *(("heat", 1, 0.25), ("heat", 2, 0.5), ("cool", 2, 1.0))
+    ]
+    assert parts([[{"step": 1, "rollout/success_rate": 0.9}]]) == []

@@ -230,10 +230,18 @@ def test_half_a_character_in_a_response_does_not_cost_the_report(run):
 @pytest.mark.parametrize(
     ("missing", "sentence", "sections"),
     [
-        ("result.json", "Left out: run has no result.json.", 1),
-        ("config.toml", "Left out: run has no config.toml.", 1),
-        ("trajectories/step-000120.jsonl.gz", "Left out: run has no trajectories/*.jsonl.gz.", 1),
-        ("trajectories/step-000120.jsonl.gz", "Nothing to show: run has no trajectories/step-*.jsonl.gz.", 3),
+        ("result.json", "Left out: run has no result.json and no evaluation (eval.every).", 1),
+        ("config.toml", "Left out: run has no config.toml.", 2),
+        (
+            "trajectories/step-000120.jsonl.gz",
+            "Left out: run has no recorded episodes",
+            1,
+        ),
+        (
+            "trajectories/step-000120.jsonl.gz",
+            "Nothing to show: run has no recorded episodes",
+            3,
+        ),
     ],
 )
 def test_a_missing_part_is_a_sentence(run, missing, sentence, sections):
@@ -246,7 +254,7 @@ def test_an_empty_folder_gives_a_report_that_says_so(tmp_path):
     (tmp_path / "run").mkdir()
     text = page(tmp_path / "run").text
     assert "Nothing has been measured yet." in text
-    assert text.count("Left out") == 5
+    assert text.count("Left out") == 6
 
 
 @pytest.mark.parametrize(
@@ -380,3 +388,61 @@ def test_comparing_says_of_every_run_which_figures_it_lacks(tmp_path):
     assert "Step 120: a mask would drop 0 of 2 turns" in text
     assert "the trajectories of b were recorded without scores of their tokens." in text
     assert "a stream needs at least two steps recorded with scores of their tokens, got 1; the" in text
+
+
+def test_without_a_result_the_evaluations_during_training_are_shown(run):
+    (run / "result.json").unlink()
+    rows = [
+        {"step": 1, "rollout/played_success_rate": 0.5},
+        {"step": 4, "eval/success_rate": 0.25, "eval/success_rate_heat": 0.5},
+        {"step": 8, "eval/success_rate": 0.75, "eval/success_rate_heat": 0.125},
+    ]
+    write_rows(run / "metrics.jsonl", rows)
+    text = page(run).text
+    assert "on the validation tasks it was 0.75 at step 8." in text
+    assert "Share of validation tasks solved, step 4 to step 8." in text
+    assert "all tasks 0.25 0.75 0.75 heat 0.5 0.5 0.125" in text
+
+
+def test_a_run_over_several_environments_names_them_and_shows_each(run):
+    (run / "result.json").unlink()
+    (run / "config.toml").write_text(
+        '[env]\nid = "ARL/Sokoban-v0"\n[[envs]]\nid = "A-v0"\n[[envs]]\nid = "B-v0"\n'
+    )
+    row = {"step": 1, "rollout/success_rate_A-v0": 0.5, "rollout/success_rate_B-v0": 0.25}
+    evaluated = {"eval/success_rate": 0.5, "eval/success_rate_A-v0": 1.0, "eval/success_rate_B-v0": 0.0}
+    write_rows(run / "metrics.jsonl", [row | evaluated])
+    shown = page(run)
+    assert "A run on A-v0, B-v0" in shown.text
+    assert "step 1 to step 1; 2 environments count alike." in shown.text
+    charts = [a["aria-label"] for a in shown.attrs if a.get("role") == "img"]
+    assert [c.split(",")[0] for c in charts[:3]] == [
+        *("Success in evaluation", "Success in training", "Success in evaluation")
+    ]
+    assert "by part, share of episodes. A-v0: 0.5 at step 1" in charts[1]
+
+
+def test_one_generated_environment_makes_a_score_no_benchmarks(run):
+    (run / "result.json").unlink()
+    original = '[[envs]]\nid = "A-v0"\n[envs.kwargs]\ndataset = "original"\n'
+    (run / "config.toml").write_text(original)
+    assert "no benchmark score" not in page(run).text
+    (run / "config.toml").write_text(original + '[[envs]]\nid = "B-v0"\n')
+    assert "no benchmark score" in page(run).text
+
+
+def test_the_alarms_of_a_run_are_listed_with_their_steps(run):
+    write_rows(run / "metrics.jsonl", [{"step": s, "rollout/format_valid_frac": 0.9} for s in (1, 2)])
+    assert "None: every metric stayed within the limits" in page(run).text
+    write_rows(run / "metrics.jsonl", [{"step": 7, "rollout/format_valid_frac": 0.25}])
+    assert (
+        "Step 7: rollout/format_valid_frac: the share of turns with a valid format is 0.25" in page(run).text
+    )
+
+
+def test_the_time_is_that_of_model_environments_and_the_rest(run):
+    seconds = {"step": 10.0, "generate": 4.0, "envs": 1.0, "score": 2.0, "update": 2.5, "overhead": 0.4}
+    write_rows(run / "metrics.jsonl", [{"step": 1, **{f"time/{k}_s": v for k, v in seconds.items()}}])
+    text = page(run).text
+    assert "Generation 4.0 40 % Environments 1.0 10 % Scoring 2.0 20 % Update 2.5 25 % Rest 0.5 5 %" in text
+    assert "Outside the model and the environments: 4.0 % of the time." in text

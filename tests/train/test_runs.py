@@ -3,7 +3,8 @@ import json
 import pytest
 
 from arl_gym.errors import ConfigError, DataError, UnknownNameError
-from arl_gym.train.runs import differing_settings, group_runs, load_runs
+from arl_gym.train.gallery import Shown
+from arl_gym.train.runs import differing_settings, env_ids, flatten, group_runs, load_runs
 from tests.train.fake_run import episode, scored, write_episodes, write_rows
 
 LOSS = "[loss]\nratio_level = 'token'\nclip_low = 0.15\nclip_high = 0.15\n"
@@ -81,3 +82,27 @@ def test_cloning_adds_its_rows(tmp_path):
     (run,) = load_runs([folder])
     assert run.rows == [{"step": 1}, {"step": 1, "clone/train_loss": 2.0}]
     assert run.steps == [{"step": 1}]
+
+
+def test_each_of_several_environments_has_its_settings_by_number():
+    config = {"seed": 1, "envs": [{"id": "A-v0"}, {"id": "B-v0", "kwargs": {"size": [6, 6]}}]}
+    assert flatten(config) == {
+        "seed": 1,
+        "envs.0.id": "A-v0",
+        "envs.1.id": "B-v0",
+        "envs.1.kwargs.size": [6, 6],
+    }
+    assert env_ids(config) == ["A-v0", "B-v0"]
+
+
+def test_a_run_has_its_alarms_by_the_limits_of_its_own(tmp_path):
+    rows = [{"step": s, "loss/kl": kl} for s, kl in enumerate((0.1, 0.3, 0.4, 0.1), start=1)]
+    (run,) = load_runs([make(tmp_path / "a", "[monitor]\nmax_kl = 0.2\n", rows)])
+    # Once for the two steps above 0.2.
+    assert [(step, alarm.metric) for step, alarm in run.alarms] == [(2, "loss/kl")]
+
+
+def test_cloning_does_not_smooth_the_curves_of_training(tmp_path):
+    folder = make(tmp_path / "a", rows=[{"step": s} for s in range(1, 13)])
+    write_rows(folder / "clone.jsonl", [{"step": s, "clone/train_loss": 1.0} for s in range(1, 121)])
+    assert Shown().width({"a": load_runs([folder])}) == 1
