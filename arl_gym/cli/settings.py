@@ -73,6 +73,19 @@ def read_config(
     return tyro.cli(RunConfig, prog=f"arl-gym {command}", description=about, args=rest, default=cfg), known
 
 
+def launched(command: str, args: Sequence[str], gpus: int | None) -> int | None:
+    """Start the ranks that `--gpus` asks for and return their exit code.
+
+    None where this process does the work: if one rank is enough, or a launcher has started it as one of
+    several.
+    """
+    if (gpus or 1) == 1 or "RANK" in os.environ:
+        return None
+    from arl_gym.train.launch import launch
+
+    return launch([command, *args], gpus or 1)
+
+
 def quiet() -> None:
     """Keep third-party chatter off the terminal; our own errors and progress stay."""
     os.environ.setdefault("DS_LOG_LEVEL", "error")
