@@ -33,6 +33,7 @@ from arl_gym.train.engine import Engine
 from arl_gym.train.envs import (
     TrainingEnv,
     chat_kwargs,
+    check_evaluation,
     env_names,
     open_training_envs,
     training_episodes,
@@ -139,6 +140,7 @@ class Trainer:
         self.envs = open_training_envs(cfg, ranks=distributed.world_size())
         try:
             self.checkpoints = Checkpoints(folder / "checkpoints", keep=cfg.checkpoint.keep)
+            check_evaluation(cfg)
             self.identity = _identity(self.envs, self.codec)
             self.at = self._resumed(resume)
         except BaseException:
@@ -499,6 +501,7 @@ def evaluate_policy(
         seed=cfg.seed,
         num_envs=min(episodes * samples, 64),
         workers=env.workers,
+        step_timeout_s=env.step_timeout_s,
         play=play,
         **chat_kwargs(env),
     )
