@@ -181,9 +181,10 @@ def test_one_rank_that_was_stopped_goes_on_as_two_and_a_killed_rank_ends_both(wh
         lines = wait_for(process, "step 2/3  return")
         ranks = children(process.pid)
         os.kill(ranks[1], signal.SIGKILL)
-        process.communicate(timeout=60)
+        _, err = process.communicate(timeout=60)
     assert "going on after step 0" in lines[1]
-    assert process.returncode not in (0, None)
+    assert process.returncode == 128 + signal.SIGKILL
+    assert err.splitlines()[-1] == "arl-gym: rank 1 was ended by SIGKILL"
     assert not any(is_running(pid) for pid in ranks)
     assert_close(metrics(run)[:2], metrics(whole)[:2])
     train(cfg, resume="auto")
