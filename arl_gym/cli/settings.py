@@ -16,10 +16,13 @@ import tyro
 
 from arl_gym.assets import assets_root
 from arl_gym.cli.options import key_value, positive_int, progress_bar
-from arl_gym.errors import UnknownNameError
+from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.train.config import RunConfig, load_toml
 from arl_gym.train.methods import VARIANTS, resolve, with_method
 from arl_gym.train.metrics import Progress
+
+_ON_RANKS = ("train", "bc")
+"""Commands that several ranks can run together."""
 
 
 def preset(name: str) -> tuple[dict[str, Any], str]:
@@ -57,6 +60,11 @@ def read_config(
     plain.add_argument("--gpu-gb", type=float, default=80.0)
     extra(plain)
     known, rest = plain.parse_known_args(args)
+    if (known.gpus or 1) > 1 and not known.dry_run and command not in _ON_RANKS:
+        others = " and ".join(_ON_RANKS)
+        raise ConfigError(
+            f"arl-gym {command} has one rank: --gpus {known.gpus} is for arl-gym {others}, or for --dry-run"
+        )
     cfg = resolve(*preset(known.config)) if known.config else RunConfig()
     if known.method or known.variant:
         cfg = with_method(cfg, known.method or cfg.method, known.variant)

@@ -88,7 +88,8 @@ def train(args: list[str]) -> int:
         with following("training") as progress:
             folder = run(cfg, resume=known.resume, progress=progress, say=say)
     except Interrupted as stopped:
-        say(f"{stopped}; --resume auto goes on from there")
+        if distributed.is_main():
+            say(f"{stopped}; --resume auto goes on from there")
         return 0
     if distributed.is_main():
         say(f"model: {folder}\nreport: {write_report(Path(cfg.run_dir))}")

@@ -46,6 +46,11 @@ def test_cloning_on_several_ranks_starts_them(monkeypatch, tmp_path):
     assert started == [(["bc", *args], 2)]
 
 
+def test_collecting_has_one_rank(tmp_path, capsys):
+    assert main(["collect", *TINY, "--gpus", "2", "--out", str(tmp_path / "e.jsonl.gz")]) == 1
+    assert "arl-gym collect has one rank: --gpus 2 is for arl-gym train and bc" in capsys.readouterr().err
+
+
 def test_rules_can_be_loosened(tmp_path):
     out = tmp_path / "e.jsonl.gz"
     loose = ["--min-score", "0", "--any-format", "--keep-duplicates"]

@@ -1,6 +1,7 @@
 """Every method takes training steps on groups that differ, in every environment that it goes with."""
 
 from functools import partial
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from arl_gym.train.policies.hf import HFPolicy
 from arl_gym.train.trainer import train
 
 GROUP_SIZE = 3
-ENVS = {
+ENVS: dict[str, dict[str, Any]] = {
     "ARL/Sokoban-v0": {
         "prompt": "compact",
         "window": 0,
@@ -43,7 +44,7 @@ ENVS = {
 
 @pytest.fixture(autouse=True)
 def one_expert_a_group(monkeypatch):
-    """Let the expert speak for the first copy of each task: a random model's episodes would all fail alike."""
+    """Let the expert speak for the first copy of each task: a random model's episodes all fail alike."""
     original = HFPolicy._decode
 
     def decode(self, rows):

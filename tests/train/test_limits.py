@@ -11,7 +11,7 @@ from arl_gym.train.methods import resolve
 from arl_gym.train.metrics import read_metrics
 from arl_gym.train.trainer import EnvironmentFailure, train
 from tests.train.hanging_env import Hanging
-from tests.train.test_trainer import values
+from tests.train.test_trainer import number, values
 
 
 def test_the_filter_plays_more_only_after_its_cold_start(tmp_path):
@@ -24,7 +24,8 @@ def test_the_filter_plays_more_only_after_its_cold_start(tmp_path):
     # 3 tries of 2 * 2.0 groups; 2 of the last try fill up.
     assert [second[f"rollout/{key}"] for key in ("tries", "groups_played", "groups_backfilled")] == [3, 12, 2]
     for row in (first, second):
-        assert row["optim/tokens"] <= 2 * 3 * 4  # what is trained on stays 2 groups of 3 times 4 tokens
+        # What is trained on stays 2 groups of 3 turns of at most 4 tokens.
+        assert 0 < number(row, "optim/tokens") <= 24
 
 
 @pytest.fixture(autouse=True)
