@@ -19,6 +19,7 @@ from arl_gym.train.config import to_mapping
 from arl_gym.train.methods import resolve
 from arl_gym.train.metrics import read_metrics, without_timings
 from arl_gym.train.trainer import train
+from tests.train.test_launch import is_running
 from tests.train.test_resume import stop_at
 
 pytestmark = pytest.mark.timeout(300)  # launchers and ranks import torch
@@ -79,13 +80,6 @@ def children(pid):
         return [int(n) for n in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except FileNotFoundError:
         return []
-
-
-def is_running(pid):
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
-        return False
 
 
 def wait_for(process, text):
