@@ -1,8 +1,8 @@
 """Trajectories on disk: compressed JSONL with the schema of `wrappers.record_episode`, and a little more.
 
-An episode also has `task_type, group, copy, error`; a turn also `finish, append, n_kept` and, from policies
-that have tokens, `prompt_ids, completion_ids, logprobs`. Whoever writes may add more to a turn, which reading
-ignores. Pictures lie under `images/` beside the file.
+An episode also has `task_type, group, copy, error`; a turn also `finish, append, n_kept, n_chars` and, from
+policies that have tokens, `prompt_ids, completion_ids, logprobs`. Whoever writes may add more to a turn,
+which reading ignores. Pictures lie under `images/` beside the file.
 """
 
 import gzip
@@ -24,6 +24,7 @@ from arl_gym.wrappers.record_episode import append_line, save_image
 _EPISODE_KEYS = ("env_id", "task_id", "dataset", "split", "content_hash", "success", "score", "stop")
 _MORE_KEYS = ("task_type", "group", "copy", "error")
 _TURN_KEYS = ("response", "action", "env_reward", "format_penalty", "anchor", "format_valid", "action_valid")
+_REPLY_KEYS = ("finish", "append", "n_kept", "n_chars")
 _TOKEN_KEYS = ("prompt_ids", "completion_ids", "logprobs")
 
 
@@ -104,7 +105,7 @@ def _record(trajectory: Trajectory, images: Path) -> dict[str, Any]:
 def _turn_record(turn: Turn, images: Path) -> dict[str, Any]:
     return {
         "messages": [{"role": m["role"], "content": _content_record(m, images)} for m in turn.messages],
-        **{key: getattr(turn, key) for key in (*_TURN_KEYS, "finish", "append", "n_kept")},
+        **{key: getattr(turn, key) for key in (*_TURN_KEYS, *_REPLY_KEYS)},
         "reward": turn.env_reward - turn.format_penalty,
         **{key: getattr(turn, key) for key in _TOKEN_KEYS if getattr(turn, key) is not None},
     }
@@ -135,7 +136,7 @@ def _turn(record: Mapping[str, Any], images: Path) -> Turn:
     # A recording of a plain env has an observation where a chat env has messages.
     shown = record.get("messages") or [{"role": "user", "content": _observation(record["observation"])}]
     rest: dict[str, Any] = {"finish": "stop"}
-    rest |= {key: record[key] for key in ("finish", "append", "n_kept", *_TOKEN_KEYS) if key in record}
+    rest |= {key: record[key] for key in (*_REPLY_KEYS, *_TOKEN_KEYS) if key in record}
     return Turn(
         messages=[_message(m, images) for m in shown],
         **{key: record[key] for key in _TURN_KEYS},

@@ -217,6 +217,7 @@ class _Player:
             completion_ids=reply.completion_ids,
             logprobs=reply.logprobs,
             n_kept=_n_kept(reply, after),
+            n_chars=after.get("consumed"),
         )
 
     def trajectory(self, env_id: str, stop: Stop) -> Trajectory:

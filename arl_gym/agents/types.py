@@ -90,6 +90,9 @@ class Turn:
     logprobs: list[float] | None = None
     n_kept: int = 0
     """How many completion tokens the env consumed."""
+    n_chars: int | None = None
+    """How many of the response's first characters the env consumed; None if it does not say, as environments
+    that read all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

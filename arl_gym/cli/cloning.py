@@ -13,7 +13,7 @@ from arl_gym.agents.types import Policy, Trajectory
 from arl_gym.cli.dryrun import dry_run
 from arl_gym.cli.options import parser, positive_int, progress_bar
 from arl_gym.cli.players import add_player_options, check_player, player
-from arl_gym.cli.settings import following, quiet, read_config, say
+from arl_gym.cli.settings import following, launched, quiet, read_config, say
 from arl_gym.train.collecting import collect_episodes, expert_response, runs_by_env
 from arl_gym.train.config import RunConfig
 
@@ -21,14 +21,22 @@ from arl_gym.train.config import RunConfig
 def bc(args: list[str]) -> int:
     """Run `arl-gym bc`."""
     quiet()
-    about = "Clone the environment's expert, or recorded episodes with --clone.data FILE."
+    about = (
+        "Clone the environment's expert, or recorded episodes with --clone.data FILE. --gpus N starts N "
+        "ranks on this machine."
+    )
     cfg, known = read_config("bc", about, args)
     if known.dry_run:
         return dry_run(cfg, gpus=known.gpus, gpu_gb=known.gpu_gb)
+    if (code := launched("bc", args, known.gpus)) is not None:
+        return code
+    from arl_gym.train import distributed
     from arl_gym.train.bc import clone_run
 
     with following("cloning") as progress:
         result = clone_run(cfg, progress=progress)
+    if not distributed.is_main():
+        return 0
     if result.n_too_long:
         say(f"{result.n_too_long} episodes left out: longer than model.max_context")
     say(f"{result.steps} steps, best validation loss {result.best_val_loss:.4f} at step {result.best_step}")

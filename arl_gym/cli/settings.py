@@ -16,10 +16,13 @@ import tyro
 
 from arl_gym.assets import assets_root
 from arl_gym.cli.options import key_value, positive_int, progress_bar
-from arl_gym.errors import UnknownNameError
+from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.train.config import RunConfig, load_toml
 from arl_gym.train.methods import VARIANTS, resolve, with_method
 from arl_gym.train.metrics import Progress
+
+_ON_RANKS = ("train", "bc")
+"""Commands that several ranks can run together."""
 
 
 def preset(name: str) -> tuple[dict[str, Any], str]:
@@ -57,6 +60,11 @@ def read_config(
     plain.add_argument("--gpu-gb", type=float, default=80.0)
     extra(plain)
     known, rest = plain.parse_known_args(args)
+    if (known.gpus or 1) > 1 and not known.dry_run and command not in _ON_RANKS:
+        others = " and ".join(_ON_RANKS)
+        raise ConfigError(
+            f"arl-gym {command} has one rank: --gpus {known.gpus} is for arl-gym {others}, or for --dry-run"
+        )
     cfg = resolve(*preset(known.config)) if known.config else RunConfig()
     if known.method or known.variant:
         cfg = with_method(cfg, known.method or cfg.method, known.variant)
@@ -71,6 +79,19 @@ def read_config(
     )
     about += "shows what would run, on --gpus GPUs of --gpu-gb GiB each, and stops."
     return tyro.cli(RunConfig, prog=f"arl-gym {command}", description=about, args=rest, default=cfg), known
+
+
+def launched(command: str, args: Sequence[str], gpus: int | None) -> int | None:
+    """Start the ranks that `--gpus` asks for and return their exit code.
+
+    None where this process does the work: if one rank is enough, or a launcher has started it as one of
+    several.
+    """
+    if (gpus or 1) == 1 or "RANK" in os.environ:
+        return None
+    from arl_gym.train.launch import launch
+
+    return launch([command, *args], gpus or 1)
 
 
 def quiet() -> None:

@@ -1,7 +1,6 @@
 """`arl-gym demo`, `train` and `tiny-model`."""
 
 import argparse
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +10,7 @@ from rich.table import Table
 
 from arl_gym.cli.dryrun import dry_run
 from arl_gym.cli.options import parser
-from arl_gym.cli.settings import following, quiet, read_config, say
+from arl_gym.cli.settings import following, launched, quiet, read_config, say
 from arl_gym.errors import Interrupted
 from arl_gym.train.report import write_report
 
@@ -80,10 +79,8 @@ def train(args: list[str]) -> int:
     cfg, known = read_config("train", about, args, extra=more)
     if known.dry_run:
         return dry_run(cfg, gpus=known.gpus, gpu_gb=known.gpu_gb)
-    if (known.gpus or 1) > 1 and "RANK" not in os.environ:  # a launcher has started the ranks already
-        from arl_gym.train.launch import launch
-
-        return launch(["train", *args], known.gpus)
+    if (code := launched("train", args, known.gpus)) is not None:
+        return code
     from arl_gym.train import distributed
     from arl_gym.train.trainer import train as run
 
@@ -91,7 +88,8 @@ def train(args: list[str]) -> int:
         with following("training") as progress:
             folder = run(cfg, resume=known.resume, progress=progress, say=say)
     except Interrupted as stopped:
-        say(f"{stopped}; --resume auto goes on from there")
+        if distributed.is_main():
+            say(f"{stopped}; --resume auto goes on from there")
         return 0
     if distributed.is_main():
         say(f"model: {folder}\nreport: {write_report(Path(cfg.run_dir))}")

@@ -103,7 +103,8 @@ def recorded(cfg: RunConfig, *, prefill: str = "") -> tuple[list[Trajectory], li
 
     Episodes of the split "val" are for validation. If there are none, all episodes of a tenth of the tasks
     are, at least of one: which tasks depends on their names only. Episodes without turns, and those that the
-    environment's failure ended, are left out.
+    environment's failure ended, are left out, and of every response what the environment did not read: it
+    brought nothing about.
 
     Args:
         cfg: Names the file.
@@ -129,7 +130,7 @@ def recorded(cfg: RunConfig, *, prefill: str = "") -> tuple[list[Trajectory], li
             f"{path}: expected episodes of split train and val, or of two tasks at least, got "
             f"{len(training)} for training and {len(validation)} for validation"
         )
-    return [_prefilled(t, prefill) for t in training], [_prefilled(t, prefill) for t in validation]
+    return [_shown(t, prefill) for t in training], [_shown(t, prefill) for t in validation]
 
 
 def _held_out(played: Sequence[Trajectory]) -> list[Trajectory]:
@@ -140,8 +141,12 @@ def _held_out(played: Sequence[Trajectory]) -> list[Trajectory]:
     return [t for t in played if (t.env_id, t.task_id) in held]
 
 
-def _prefilled(trajectory: Trajectory, prefill: str) -> Trajectory:
-    turns = (dataclasses.replace(t, response=with_prefill(t.response, prefill)) for t in trajectory.turns)
+def _shown(trajectory: Trajectory, prefill: str) -> Trajectory:
+    """Return the episode with responses as they are to be learnt."""
+    turns = (
+        dataclasses.replace(t, response=with_prefill(t.response[: t.n_chars], prefill), n_chars=None)
+        for t in trajectory.turns
+    )
     return dataclasses.replace(trajectory, turns=tuple(turns))
 
 
@@ -216,7 +221,7 @@ def clone(
             break
         step += 1
         if check is not None:
-            check()
+            distributed.check_together(check)
         stats = engine.fit(demonstrations, rows, lr=cfg.lr)
         row = {"clone/train_loss": stats["loss"], "clone/grad_norm": stats["optim/grad_norm"]}
         if step % cfg.eval_every == 0 or (max_s is None and step == cfg.steps):
@@ -266,6 +271,8 @@ def clone_run(
         DataError: If the recorded episodes cannot be used.
     """
     distributed.start()
+    if not distributed.is_main():
+        progress = None
     distributed.on_main(lambda: check_run_dir(cfg))
     model, tokenizer = initial_model(cfg)
     codec = ChatCodec(

@@ -107,6 +107,21 @@ class Checkpoints:
             raise ArlGymError(f"cannot write the checkpoint {place}: {err}") from err
         return place
 
+    def forget_after(self, step: int) -> None:
+        """Remove the checkpoints of later steps: they belong to a course of the run that was given up.
+
+        Raises:
+            ArlGymError: If they cannot be removed.
+        """
+        try:
+            if (self.best() or 0) > step:
+                (self.folder / "best.json").unlink()
+            for later in self.steps():
+                if later > step:
+                    shutil.rmtree(self.path(later))
+        except OSError as err:
+            raise ArlGymError(f"cannot remove later checkpoints from {self.folder}: {err}") from err
+
     def _dropped(self) -> list[int]:
         steps = self.steps()
         return [s for s in steps[: max(0, len(steps) - self.keep)] if s != self.best()]

@@ -181,6 +181,20 @@ def agree(error: Exception | None) -> None:
             raise failure
 
 
+def check_together(check: Callable[[], None]) -> None:
+    """Call a check on every rank and raise on all of them what it raised on some.
+
+    For a check whose answer may differ between ranks, such as whether a signal has come yet: one that went on
+    alone would wait for the others for ever.
+    """
+    error = None
+    try:
+        check()
+    except Exception as err:  # raised below, on all ranks
+        error = err
+    agree(error)
+
+
 def _portable(error: Exception | None) -> Exception | None:
     """Return the exception, or its text if it cannot travel."""
     if error is None or world_size() == 1:

@@ -94,6 +94,16 @@ def open_training_envs(cfg: RunConfig, *, ranks: int) -> list[TrainingEnv]:
     return out
 
 
+def check_evaluation(cfg: RunConfig) -> None:
+    """Check that the validation split of every environment can be opened, if the run will evaluate.
+
+    Raises:
+        ConfigError: If one cannot: better now than when the first evaluation is due.
+    """
+    for env in cfg.all_envs if cfg.eval.every else ():
+        make_vec(env, split="val", num_envs=1).close()
+
+
 def groups_per_try(cfg: RunConfig, *, step: int) -> int:
     """Return how many groups one rollout plays: more than a step wants only where the filter is active.
 

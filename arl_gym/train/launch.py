@@ -34,7 +34,8 @@ def launch(args: Sequence[str], gpus: int) -> int:
         gpus: Number of ranks.
 
     Returns:
-        0, or the exit code of the first rank that failed (128 plus the signal that ended it).
+        0, or the exit code of a rank that failed; if a signal ended one, 128 plus the signal: that the others
+        lost it is why they failed.
 
     Raises:
         ConfigError: If there are fewer GPUs than that.
@@ -92,22 +93,18 @@ def _forwarding(ranks: Sequence[subprocess.Popen[bytes]]) -> Iterator[None]:
 
 
 def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
-    """Return the exit code once all have ended; those that outlive a failed one by too long are killed."""
-    failed, deadline = 0, float("inf")
-    waiting = list(ranks)
-    while waiting and time.monotonic() < deadline:
-        try:
-            code = waiting[0].wait(timeout=0.2)
-        except subprocess.TimeoutExpired:
-            code = None
-        if code is None:
-            waiting.append(waiting.pop(0))
-            continue
-        waiting.pop(0)
-        if code != 0 and failed == 0:
-            failed = code if code > 0 else 128 - code
+    """Return the exit code once all have ended, or once one has failed and the others had time to end."""
+    deadline = float("inf")
+    while (running := [p for p in ranks if p.poll() is None]) and time.monotonic() < deadline:
+        if deadline == float("inf") and any(p.returncode for p in ranks):
             deadline = time.monotonic() + _GRACE_S
-    return failed
+        with suppress(subprocess.TimeoutExpired):
+            running[0].wait(timeout=0.2)
+    for rank, process in enumerate(ranks):
+        if (code := process.poll() or 0) < 0:
+            print(f"arl-gym: rank {rank} was ended by {signal.Signals(-code).name}", file=sys.stderr)  # noqa: T201
+            return 128 - code
+    return max(process.poll() or 0 for process in ranks)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -50,7 +50,7 @@ def cloned_start(
             dataclasses.replace(cfg, run_dir=str(stage), clone=clone), progress=progress, check=check
         )
         ended = {"steps": result.steps, "seconds": result.seconds}
-        distributed.on_main(lambda: write_atomically(finished, json.dumps(ended).encode()))
         # The report of the run shows how its start was made.
         distributed.on_main(lambda: shutil.copyfile(stage / "clone.jsonl", folder / "clone.jsonl"))
+        distributed.on_main(lambda: write_atomically(finished, json.dumps(ended).encode()))
     return dataclasses.replace(cfg, model=dataclasses.replace(cfg.model, path=str(stage / "model")))

@@ -8,7 +8,7 @@ Every rank runs this code on the same trajectories; only episodes, scoring and g
 import dataclasses
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,7 @@ from arl_gym.train.engine import Engine
 from arl_gym.train.envs import (
     TrainingEnv,
     chat_kwargs,
+    check_evaluation,
     env_names,
     open_training_envs,
     training_episodes,
@@ -139,6 +140,7 @@ class Trainer:
         self.envs = open_training_envs(cfg, ranks=distributed.world_size())
         try:
             self.checkpoints = Checkpoints(folder / "checkpoints", keep=cfg.checkpoint.keep)
+            check_evaluation(cfg)
             self.identity = _identity(self.envs, self.codec)
             self.at = self._resumed(resume)
         except BaseException:
@@ -396,6 +398,7 @@ class Trainer:
         for path in (self.folder / "trajectories").glob("step-*.jsonl.gz"):
             if int(path.name[5:11]) > step:
                 path.unlink()
+        self.checkpoints.forget_after(step)
         (self.folder / "finished.json").unlink(missing_ok=True)
 
 
@@ -498,6 +501,7 @@ def evaluate_policy(
         seed=cfg.seed,
         num_envs=min(episodes * samples, 64),
         workers=env.workers,
+        step_timeout_s=env.step_timeout_s,
         play=play,
         **chat_kwargs(env),
     )
@@ -555,11 +559,21 @@ def _evaluation_metrics(results: dict[str, EvalResult]) -> dict[str, float]:
             row[f"eval/{key}"] = row.get(f"eval/{key}", 0.0) + value / len(results)
         if len(results) > 1:
             row |= {f"eval/{key}_{name}": value for key, value in of_env.items()}
-        for kind, (k, n) in result.success_by_type.items():
-            row[f"eval/episodes_{kind}"] = n
-            if n:
-                row[f"eval/success_rate_{kind}"] = k / n
+    for kind, (k, n) in _success_by_type(results.values()).items():
+        row[f"eval/episodes_{kind}"] = n
+        if n:
+            row[f"eval/success_rate_{kind}"] = k / n
     return row
+
+
+def _success_by_type(results: Iterable[EvalResult]) -> dict[str, tuple[int, int]]:
+    """Return successes and episodes by kind of task, over environments that may share kinds."""
+    total: dict[str, tuple[int, int]] = {}
+    for result in results:
+        for kind, (k, n) in result.success_by_type.items():
+            before = total.get(kind, (0, 0))
+            total[kind] = before[0] + k, before[1] + n
+    return total
 
 
 def token_metrics(batch: Batch) -> dict[str, float]:

@@ -46,7 +46,10 @@ def episode(response: str = "hi \ud800 é", **kwargs) -> Trajectory:
     )
 
 
-@pytest.mark.parametrize("ids", [{}, {"prompt_ids": [1], "completion_ids": [2, 3], "logprobs": [-0.5, -1.0]}])
+IDS = {"prompt_ids": [1], "completion_ids": [2, 3], "logprobs": [-0.5, -1.0]}
+
+
+@pytest.mark.parametrize("ids", [{}, IDS, {"n_chars": 2}])
 def test_what_is_written_is_read_back(tmp_path, ids):
     path = tmp_path / "new" / "e.jsonl.gz"
     write_trajectories(path, [episode(**ids), episode("")])

@@ -33,6 +33,24 @@ def test_what_is_not_kept_is_told_by_reason(tmp_path, capsys):
     assert f"{len(kept)} episodes: {out}" in shown
 
 
+def test_cloning_on_several_ranks_starts_them(monkeypatch, tmp_path):
+    args = [*TINY, "--gpus", "2", "--run-dir", str(tmp_path / "run")]
+    started: list[tuple[list[str], int]] = []
+
+    def launch(args, gpus):
+        started.append((args, gpus))
+        return 7
+
+    monkeypatch.setattr("arl_gym.train.launch.launch", launch)
+    assert main(["bc", *args]) == 7
+    assert started == [(["bc", *args], 2)]
+
+
+def test_collecting_has_one_rank(tmp_path, capsys):
+    assert main(["collect", *TINY, "--gpus", "2", "--out", str(tmp_path / "e.jsonl.gz")]) == 1
+    assert "arl-gym collect has one rank: --gpus 2 is for arl-gym train and bc" in capsys.readouterr().err
+
+
 def test_rules_can_be_loosened(tmp_path):
     out = tmp_path / "e.jsonl.gz"
     loose = ["--min-score", "0", "--any-format", "--keep-duplicates"]

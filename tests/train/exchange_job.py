@@ -9,11 +9,12 @@ import numpy as np
 from arl_gym import make_chat_vec
 from arl_gym.agents.policies import ScriptedPolicy
 from arl_gym.agents.types import Episode
-from arl_gym.errors import ConfigError
+from arl_gym.errors import ConfigError, Interrupted
 from arl_gym.train.distributed import (
     any_rank,
     barrier,
     broadcast,
+    check_together,
     gather,
     is_main,
     on_main,
@@ -36,6 +37,7 @@ def exchange(folder: Path) -> Arrays:
     assert gather(("rank", mine)) == [("rank", 0), ("rank", 1)]
     assert broadcast(f"from {mine}") == "from 0"
     assert [any_rank(mine == 1), any_rank(False)] == [True, False]
+    assert stopped() == "only rank 1 was told"
     array = np.arange(3, dtype=np.float32) + mine
     assert sum_arrays(array).tolist() == [1.0, 3.0, 5.0]
     assert array.tolist() == [mine, 1 + mine, 2 + mine]  # its own array is left as it was
@@ -94,6 +96,18 @@ def failing(error) -> tuple[str, str]:
     except Exception as err:
         return type(err).__name__, str(err)
     return "", ""
+
+
+def stopped() -> str:
+    def check() -> None:
+        if rank() == 1:
+            raise Interrupted("only rank 1 was told")
+
+    try:
+        check_together(check)
+    except Interrupted as err:
+        return str(err)
+    return ""
 
 
 def failing_main() -> str:

@@ -205,6 +205,17 @@ def test_recorded_responses_are_prefilled_too(tmp_path):
     assert all(turn.response.startswith("<think>\n</think>") for t in training for turn in t.turns)
 
 
+def test_what_the_environment_did_not_read_of_a_recorded_response_is_not_cloned(tmp_path):
+    (demonstration,) = collect(config(), split="train", episodes=1)
+    say = "print(2)"
+    turn = dataclasses.replace(
+        demonstration.turns[0], response=say + " and what it might print: 3", n_chars=len(say)
+    )
+    cfg = played(tmp_path, "train/a", "train/b", turns=(turn, dataclasses.replace(turn, n_chars=None)))
+    training, _ = recorded(cfg)
+    assert [t.response for t in training[0].turns] == [say, say + " and what it might print: 3"]
+
+
 def test_cloning_the_recorded_expert_is_cloning_the_expert(tmp_path):
     for name in ("live", "recorded"):
         cfg = config(tmp_path / name)

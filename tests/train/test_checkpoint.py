@@ -53,6 +53,17 @@ def test_a_draft_that_was_never_finished_is_no_checkpoint(store):
     assert store.read().step == 2
 
 
+def test_going_back_gives_later_checkpoints_up(store):
+    save(store, 1)
+    save(store, 2, best=True)
+    for step in (3, 4):
+        save(store, step)
+    store.forget_after(3)
+    assert (store.steps(), store.best()) == ([2, 3], 2)
+    store.forget_after(1)
+    assert (store.steps(), store.best()) == ([], None)
+
+
 @pytest.mark.parametrize(
     "damage", [lambda p: p.write_text("weight"), lambda p: p.write_text("weighty"), lambda p: p.unlink()]
 )

@@ -178,6 +178,20 @@ def test_a_damaged_checkpoint_stops_the_run_and_an_older_one_is_used_when_asked_
     same_as(whole, run)
 
 
+def test_a_run_that_went_back_goes_on_from_its_new_course(whole, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    cfg = resolve(values(run, checkpoint={"every": 1, "keep": 4}))
+    train(cfg)
+    with monkeypatch.context() as patch:
+        stop_at(2, patch)
+        with pytest.raises(Interrupted):
+            train(cfg, resume="2")
+    # Steps 3 and 4 were given up, or "auto" would go on from there.
+    assert Checkpoints(run / "checkpoints", keep=4).steps() == [1, 2]
+    train(cfg, resume="auto")
+    same_as(whole, run)
+
+
 def test_a_run_does_not_go_on_with_other_tasks(tmp_path, monkeypatch):
     cfg = resolve(values(tmp_path / "run", steps=1, eval={}))
     train(cfg)

@@ -295,7 +295,7 @@ def test_tokens_after_the_program_are_not_consumed():
         episode = Episode(task_id="train-000000", group=0)
         (played,) = rollout(vec, policy, [episode], env_id="ARL/TIRMath-v0", seed=0)
     first, last = played.turns
-    assert first.n_kept == len(block)
+    assert first.n_kept == first.n_chars == len(block)
     assert last.n_kept == len("\\boxed{1}")
     assert policy.requests[1].context_ids == [1, *map(ord, block)]
 
