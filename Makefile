@@ -9,7 +9,7 @@ ARGS ?=
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test test-alfworld test-browser test-sandbox check bench docs clean
+.PHONY: help demo test test-alfworld test-browser test-sandbox test-ranks check bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -18,6 +18,7 @@ help:
 	@echo "make test-alfworld   compare our ALFWorld with the real one, in .venv-alfworld (compiles: g++, cmake, make)"
 	@echo "make test-browser    shop and viewer in a real browser (needs chromium and chromium-driver)"
 	@echo "make test-sandbox    try 191 hostile programs on every tier of the sandbox, as root and as another user"
+	@echo "make test-ranks      train on two ranks: stopped, killed, moved to one rank; sweeps that go on"
 	@echo "make check   run linters, type checker, import rules, spelling and dependency checks"
 	@echo "make bench   measure the environments' speed (ARGS=... goes to arl-gym bench)"
 	@echo "make docs    rewrite the generated parts of the README"
@@ -39,6 +40,9 @@ test-browser: .venv/.dev
 
 test-sandbox: .venv/.dev
 	@$(BIN)/python -m pytest -m slow tests/envs/tirmath/sandbox $(ARGS)
+
+test-ranks: .venv/.dev
+	@$(BIN)/python -m pytest -m slow tests/train $(ARGS)
 
 check: .venv/.dev
 	$(call stage,ruff,ruff check --quiet .)

@@ -22,7 +22,8 @@ from arl_gym.train.trainer import train
 from tests.train.test_launch import is_running
 from tests.train.test_resume import stop_at
 
-pytestmark = pytest.mark.timeout(300)  # launchers and ranks import torch
+# Launchers and ranks import torch.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
 STEPS = 3
 CLONE = {
@@ -187,7 +188,6 @@ def test_one_rank_that_was_stopped_goes_on_as_two_and_a_killed_rank_ends_both(wh
     same_as(whole, run)
 
 
-@pytest.mark.slow  # `clone.before` above is the same but for the command
 def test_two_ranks_clone_as_one_does(tmp_path):
     alone, two = (resolve(values(tmp_path / name, clone=CLONE)) for name in ("alone", "two"))
     result = clone_run(alone)
