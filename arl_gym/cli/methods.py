@@ -14,8 +14,16 @@ from arl_gym.errors import UnknownNameError
 from arl_gym.train.config import to_mapping
 from arl_gym.train.methods import METHODS, VARIANTS, Method, Settings, find_method, method_settings, resolve
 
-_FOLDED = ("loss", "aggregation", "mask")
+_FOLDED = ("loss", "mask")
 """Columns that take two lines on a terminal of less than 100 columns."""
+
+_MEANS = {
+    "token-mean": "tokens",
+    "seq-mean-token-mean": "sequences",
+    "seq-mean-token-sum": "sequence sums",
+    "seq-mean-token-sum-norm": "scaled sums",
+}
+"""What an aggregation is a mean of."""
 
 
 def run(args: list[str]) -> int:
@@ -71,7 +79,7 @@ def summary(settings: Settings) -> dict[str, str]:
         "ratio": f"{loss['ratio_level']}",
         "loss": kind,
         "low/high": "-" if loss["policy"] == "sapo" else f"{loss['clip_low']:g}/{loss['clip_high']:g}",
-        "aggregation": f"{loss['aggregation']}",
+        "mean over": _MEANS[f"{loss['aggregation']}"],
         "mask": "-" if delta is None else f"{delta:g} {loss['mask_denominator']}",
         "filter": "on" if settings["filter"]["enable"] else "-",
     }

@@ -14,9 +14,9 @@ def test_the_table_has_a_line_for_every_method_and_fits_100_columns(narrow, caps
     lines = capsys.readouterr().out.splitlines()
     assert all(len(line) <= 100 for line in lines)
     rows = {line.split()[0]: line.split()[1:] for line in lines[3 : 5 + len(METHODS)] if line.split()}
-    assert rows["GRPO"] == ["group", "token", "clip", "0.2/0.2", "token-mean", "-", "-"]
-    assert rows["CISPO_SM"][2:7] == ["cispo", "signed", "1/0.2", "token-mean", "0.003"]
-    assert rows["SAMPO"] == ["group+step", "turn", "clip", "0.003/0.004", "token-mean", "-", "on"]
+    assert rows["GRPO"] == ["group", "token", "clip", "0.2/0.2", "tokens", "-", "-"]
+    assert rows["CISPO_SM"][2:7] == ["cispo", "signed", "1/0.2", "tokens", "0.003"]
+    assert rows["SAMPO"] == ["group+step", "turn", "clip", "0.003/0.004", "tokens", "-", "on"]
     assert set(METHODS) <= set(rows)
     assert not any("…" in line for line in lines)
 
