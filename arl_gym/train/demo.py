@@ -127,6 +127,7 @@ def load(cfg: RunConfig, model: str, *, temperature: float) -> Policy:
         batch_size=cfg.rollout.batch_size,
         max_context=cfg.model.max_context,
         enable_thinking=cfg.model.enable_thinking,
+        chat_template_kwargs=cfg.model.chat_template_kwargs,
         dtype=cfg.model.dtype,
     )
 
