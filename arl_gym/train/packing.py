@@ -19,6 +19,8 @@ from arl_gym.train.batch import Batch, IndexArray, IntArray
 
 # Below this share of the tokens the mask is worth its cost.
 _WORTH = 0.8
+_LONGEST = 4096
+"""Tokens of a tree of several rows at most: the attention mask grows with the square, to 16 MB a row here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -78,7 +80,7 @@ class _Tree:
 def _grow(part: Batch) -> list[_Tree]:
     """Make trees of rows with one prompt, none of which costs more attention than its rows would alone."""
     starts = part.action_mask.argmax(axis=1)
-    limit = 2 * int(part.lengths.max())
+    limit = min(2 * int(part.lengths.max()), _LONGEST)
     open_trees: dict[bytes, _Tree] = {}
     trees: list[_Tree] = []
     for row in np.flatnonzero(part.action_mask.any(axis=1)).tolist():

@@ -73,6 +73,19 @@ def test_a_tree_never_costs_more_attention_than_its_rows_alone():
     assert layout(pack(played, pad_id=0), share=True).forest is None
 
 
+def test_long_rows_share_only_what_the_mask_can_hold(monkeypatch):
+    monkeypatch.setattr("arl_gym.train.packing._LONGEST", 10)
+    plan = layout(pack(copies(), pad_id=0), share=True)
+    assert plan.forest is not None
+    # 8 of prompt and 10 make 9; 12 13 do not fit beside that, and then neither does 15.
+    assert plan.ids.tolist() == [
+        [1, 2, 3, 4, 5, 6, 7, 8, 12, 13],
+        [9, 9, 9, 9, 9, 9, 9, 9, 20, 23],
+        [1, 2, 3, 4, 5, 6, 7, 8, 10, 0],
+        [1, 2, 3, 4, 5, 6, 7, 8, 15, 0],
+    ]
+
+
 def test_a_token_sees_the_prompt_and_its_own_branch():
     tree, branch = torch.tensor([[0, 0, 0, 0, 0, 1, -1]]), torch.tensor([[0, 0, 1, 1, 2, 0, 0]])
     seen = tree_attention(tree, branch)[0, 0].int().tolist()
