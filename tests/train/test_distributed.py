@@ -97,6 +97,7 @@ def test_one_rank_exchanges_with_itself():
     assert done == [1]
 
 
+@pytest.mark.slow
 def test_two_ranks_play_what_one_plays(two):
     alone = play()
     assert [(t.group, t.copy) for t in alone] == [(g, c) for g in (7, 3, 5) for c in (0, 1)]
@@ -107,6 +108,7 @@ def test_two_ranks_play_what_one_plays(two):
     assert [results["exchange/counts"][-1].tolist() for results in two] == [[4, 4], [2, 2]]
 
 
+@pytest.mark.slow
 def test_what_one_rank_raises_all_raise(two):
     for results in two:
         assert unpickled(results, "error") == ("ConfigError", "x: expected 1, got 2")

@@ -52,6 +52,7 @@ def two(folder):
 
 
 @pytest.mark.parametrize("stage", [0, 1, 2, 3])
+@pytest.mark.slow
 def test_neither_stage_nor_ranks_nor_micro_batches_change_the_gradient(one, two, stage):
     whole = one["whole/gradient"]
     for results in (one, *({k.removeprefix("gradients/"): v for k, v in r.items()} for r in two)):
@@ -60,6 +61,7 @@ def test_neither_stage_nor_ranks_nor_micro_batches_change_the_gradient(one, two,
         assert results[f"{stage}/loss"] == pytest.approx(float(one["whole/loss"]), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_all_ranks_return_every_score(one, two):
     mask = pack(trajectories(), pad_id=0).action_mask
     for name in ("old", "ref", "seen"):
@@ -130,6 +132,7 @@ def test_micro_batches_are_dealt_out_largest_first():
     assert deal([3], 2) == [[0], []]
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_not_finite_on_one_rank_is_skipped_by_all(two):
     for results in two:
         for stage in (0, 2, 3):
@@ -151,6 +154,7 @@ def test_zero_weight_rows_do_not_change_the_gradient(one):
 
 
 @pytest.mark.parametrize("stage", [0, 3])
+@pytest.mark.slow
 def test_a_checkpoint_of_two_ranks_goes_on_alone_at_another_stage(two, folder, stage):
     original = make_engine(OPTIM)
     engine = make_engine(optim(stage))
@@ -164,6 +168,7 @@ def test_a_checkpoint_of_two_ranks_goes_on_alone_at_another_stage(two, folder, s
     assert np.abs(master_weights(engine) - after).max() < 1e-6
 
 
+@pytest.mark.slow
 def test_a_checkpoint_of_two_ranks_goes_on_at_stage_3(two):
     after = two[0]["checkpoint/after-2"]
     assert np.abs(two[0]["checkpoint/after-3"] - after).max() < 1e-6
@@ -218,6 +223,7 @@ def test_a_checkpoint_that_cannot_be_written_is_one_clear_error(tmp_path):
         make_engine(reference=False).save(tmp_path / "file" / "c")
 
 
+@pytest.mark.slow
 def test_lora_trains_only_its_adapters(one, two):
     engine = make_engine(model_cfg=LORA)
     before = {name: p.detach().clone() for name, p in engine.rollout_model().named_parameters()}
@@ -238,6 +244,7 @@ def test_the_reference_of_lora_is_the_model_without_it():
 
 
 @pytest.mark.parametrize("name", ["plain", "lora"])
+@pytest.mark.slow
 def test_an_exported_model_talks_like_the_trained_one(two, folder, name):
     model = AutoModelForCausalLM.from_pretrained(folder / name, dtype=torch.float32)
     with torch.no_grad():

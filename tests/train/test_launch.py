@@ -104,6 +104,7 @@ def is_running(pid):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1])
+@pytest.mark.slow
 def test_signals_reach_every_rank(tmp_path, number):
     with launched(tmp_path, number=number) as launcher:
         launcher.send_signal(number)
@@ -113,6 +114,7 @@ def test_signals_reach_every_rank(tmp_path, number):
     assert out.endswith("code 7\n")
 
 
+@pytest.mark.slow
 def test_a_rank_that_dies_takes_the_others_along(tmp_path):
     with launched(tmp_path, dies=True) as launcher:
         out, _ = launcher.communicate(timeout=60)

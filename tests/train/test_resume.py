@@ -117,6 +117,7 @@ def test_told_to_stop_anywhere_it_saves_and_goes_on_as_if_nothing_had_been(
     same_as(whole, tmp_path / "run")
 
 
+@pytest.mark.slow
 def test_a_killed_run_loses_only_the_steps_after_its_last_checkpoint(whole, tmp_path):
     run = tmp_path / "run"
     cfg = resolve(values(run, checkpoint={"every": 2, "keep": 1}))
@@ -135,6 +136,7 @@ def test_a_killed_run_loses_only_the_steps_after_its_last_checkpoint(whole, tmp_
     same_as(whole, run)
 
 
+@pytest.mark.slow
 def test_the_command_ends_cleanly_when_it_is_told_to_stop(tmp_path):
     run = tmp_path / "run"
     cfg = resolve(values(run, steps=1000))
