@@ -7,6 +7,7 @@ with a single rank each of them costs nothing.
     trajectories = shared_rollout(vec, policy, episodes, env_id="ARL/Sokoban-v0", seed=0)
 """
 
+import atexit
 import os
 import pickle
 import re
@@ -93,6 +94,7 @@ def start(timeout_s: float = 1800.0) -> None:
     global _objects
     if dist.is_initialized():
         return
+    atexit.register(_leave)
     here = place()
     cuda = torch.cuda.is_available()
     device = here.local_rank % torch.cuda.device_count() if cuda else here.local_rank
@@ -112,6 +114,12 @@ def start(timeout_s: float = 1800.0) -> None:
         backend, rank=here.rank, world_size=here.world_size, timeout=timedelta(seconds=timeout_s)
     )
     _objects = dist.new_group(backend="gloo", timeout=_PATIENCE)
+
+
+def _leave() -> None:
+    """Close the groups before the interpreter ends: their threads, cut off, would abort the process."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
 
 
 def _rendezvous(environ: Mapping[str, str]) -> dict[str, str]:
