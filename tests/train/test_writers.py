@@ -8,6 +8,7 @@ import pytest
 from arl_gym.errors import DependencyMissing
 from arl_gym.train.methods import resolve
 from arl_gym.train.writers import open_writers
+from tests.conftest import ROOT
 
 ROW = {"step": 1, "loss/kl": 0.5, "optim/grad_norm": None, "rollout/tries": 2}
 TENSORBOARD = resolve({"log": {"tensorboard": True}})
@@ -86,7 +87,15 @@ def logged(folder):
 
 def test_wandb_gets_every_finite_number_of_a_row_and_a_resumed_run_goes_on(tmp_path, offline, capfd):
     write(WANDB, tmp_path, [ROW])
-    write(WANDB, tmp_path, [ROW | {"step": 2}], resume_step=1)
+    # wandb names a folder by the second: a run that goes on within it would write over the first one.
+    for first in (tmp_path / "wandb").glob("offline-run-*"):
+        first.rename(first.with_name("offline-run-20260101_000000-first"))
+    # In a process of its own, as a run that goes on is: one service does not take up a run it has just ended.
+    code = (
+        "import pathlib, sys; from tests.train.test_writers import ROW, WANDB, write; "
+        "write(WANDB, pathlib.Path(sys.argv[1]), [ROW | {'step': 2}], resume_step=1)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=True)
     rows, ids = logged(tmp_path)
     assert rows == [{"step": s, "loss/kl": 0.5, "rollout/tries": 2} for s in (1, 2)]
     assert len(ids) == 2
