@@ -48,7 +48,7 @@ def launch(args: Sequence[str], gpus: int) -> int:
     if 0 < found < gpus:
         raise ConfigError(f"--gpus: expected at most {found}, the GPUs of this machine, got {gpus}")
     if not found:
-        print(f"no GPU found: {gpus} processes on the CPU", file=sys.stderr)  # noqa: T201
+        sys.stderr.write(f"no GPU found: {gpus} processes on the CPU\n")
     command = [sys.executable, "-m", "arl_gym.cli", *args]
     ranks: list[subprocess.Popen[bytes]] = []
     with _forwarding(ranks):
@@ -102,7 +102,7 @@ def _wait(ranks: Sequence[subprocess.Popen[bytes]]) -> int:
             running[0].wait(timeout=0.2)
     for rank, process in enumerate(ranks):
         if (code := process.poll() or 0) < 0:
-            print(f"arl-gym: rank {rank} was ended by {signal.Signals(-code).name}", file=sys.stderr)  # noqa: T201
+            sys.stderr.write(f"arl-gym: rank {rank} was ended by {signal.Signals(-code).name}\n")
             return 128 - code
     return max(process.poll() or 0 for process in ranks)
 

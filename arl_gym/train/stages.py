@@ -53,4 +53,11 @@ def cloned_start(
         # The report of the run shows how its start was made.
         distributed.on_main(lambda: shutil.copyfile(stage / "clone.jsonl", folder / "clone.jsonl"))
         distributed.on_main(lambda: write_atomically(finished, json.dumps(ended).encode()))
-    return dataclasses.replace(cfg, model=dataclasses.replace(cfg.model, path=str(stage / "model")))
+    return from_clone(cfg, folder)
+
+
+def from_clone(cfg: RunConfig, folder: Path) -> RunConfig:
+    """Return the run in `folder` with the model that it starts from: its own clone, if it begins with one."""
+    if not cfg.clone.before:
+        return cfg
+    return dataclasses.replace(cfg, model=dataclasses.replace(cfg.model, path=str(folder / "bc" / "model")))

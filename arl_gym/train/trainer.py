@@ -45,7 +45,7 @@ from arl_gym.train.metrics import MetricsWriter, Progress, read_metrics, summari
 from arl_gym.train.model import initial_model
 from arl_gym.train.policies.hf import HFPolicy
 from arl_gym.train.run_dir import RunDir, open_run_dir
-from arl_gym.train.stages import cloned_start
+from arl_gym.train.stages import cloned_start, from_clone
 from arl_gym.train.stopping import StopSignal
 from arl_gym.train.streams import random_state, set_random_state
 from arl_gym.train.tokens import token_records
@@ -383,6 +383,13 @@ class Trainer:
         """Load a checkpoint and return where it stands."""
         found = None if resume == "never" else distributed.on_main(lambda: self.checkpoints.read(resume))
         if found is None:
+            if (self.folder / "finished.json").is_file():
+                raise ConfigError(
+                    f"the run in {self.folder} is finished and kept no checkpoint to go on from: choose "
+                    "another run_dir"
+                )
+            if (self.folder / "metrics.jsonl").is_file():
+                self.say(f"{self.folder} has no checkpoint: beginning anew")
             return Progression()
         _check_identity(found.state["identity"], self.identity, found.folder)
         self.engine.load(found.folder)
@@ -463,7 +470,7 @@ def export(run_dir: Path, which: str, out: Path) -> int:
         ConfigError: If there is no such checkpoint, or `out` exists.
         DataError: If the checkpoint is damaged.
     """
-    cfg = resolve(load_toml(run_dir / "config.toml"), str(run_dir / "config.toml"))
+    cfg = from_clone(resolve(load_toml(run_dir / "config.toml"), str(run_dir / "config.toml")), run_dir)
     if out.exists():
         raise ConfigError(f"{out} exists already: choose another folder")
     found = Checkpoints(run_dir / "checkpoints", keep=cfg.checkpoint.keep).read(which)

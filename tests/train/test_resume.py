@@ -273,3 +273,25 @@ def test_a_run_that_begins_with_cloning_clones_once(tmp_path, monkeypatch):
     assert (run / "bc" / "model" / "model.safetensors").read_bytes() == cloned
     assert [row["step"] for row in metrics(run)] == [1]
     assert (run / "clone.jsonl").is_file()
+
+
+def test_an_adapter_is_exported_into_the_clone_that_it_was_trained_on(tmp_path):
+    clone = {"before": True, "episodes": 6, "val_episodes": 3, "steps": 2, "eval_every": 1, "thoughts": False}
+    run = tmp_path / "run"
+    env = {"prompt": "compact", "window": 0, "kwargs": {"text_format": "inner"}}
+    model = {"max_context": 128, "lora_rank": 2}
+    train(resolve(values(run, steps=1, env=env, clone=clone, eval={}, model=model)))
+    export(run, "auto", tmp_path / "out")
+    assert (tmp_path / "out" / "model.safetensors").read_bytes() == weights(run)
+
+
+def test_a_run_without_a_checkpoint_says_that_it_begins_anew(tmp_path):
+    cfg = resolve(values(tmp_path / "run", steps=1, eval={}, checkpoint={"every": 0}))
+    model = train(cfg)
+    with pytest.raises(ConfigError, match="is finished and kept no checkpoint"):
+        train(cfg, resume="auto")
+    assert (model / "model.safetensors").is_file()
+    (tmp_path / "run" / "finished.json").unlink()  # as if it had been killed
+    said: list[str] = []
+    train(cfg, resume="auto", say=said.append)
+    assert said[0] == f"{tmp_path / 'run'} has no checkpoint: beginning anew"
