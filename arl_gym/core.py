@@ -152,6 +152,17 @@ def to_openai(messages: Sequence[Message]) -> list[dict[str, Any]]:
     ]
 
 
+def pictures_of(messages: Sequence[Message]) -> list[Any]:
+    """Return the images of messages, in order."""
+    return [
+        part["image"]
+        for message in messages
+        if not isinstance(message["content"], str)
+        for part in message["content"]
+        if part["type"] == "image"
+    ]
+
+
 def compose(pieces: Sequence[Any]) -> str | list[Part]:
     """Join strings and observations to a message's content: a plain string unless there is an image."""
     parts: list[Part] = []

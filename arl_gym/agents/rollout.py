@@ -14,7 +14,7 @@ from time import perf_counter
 from typing import Any
 
 from arl_gym.agents.types import Episode, Policy, Reply, Request, Stop, Trajectory, Turn
-from arl_gym.core import Message
+from arl_gym.core import Message, pictures_of
 from arl_gym.errors import PolicyError
 from arl_gym.rng import derive
 from arl_gym.vector import Result, TextVectorEnv
@@ -184,12 +184,15 @@ class _Player:
 
     def request(self, seed: int, step: int) -> Request:
         stream = derive("turn", seed, step, self.episode.task_id, self.episode.copy, len(self.turns))
+        context = self._context_ids() if self.info.get("append", False) else None
+        earlier = [p for t in self.turns for p in pictures_of(t.messages)] if context is not None else []
         return Request(
             key=self.key,
             messages=self.messages,
             info=self.info,
-            context_ids=self._context_ids() if self.info.get("append", False) else None,
+            context_ids=context,
             stream=stream,
+            pictures=earlier + pictures_of(self.messages),
         )
 
     def _context_ids(self) -> list[int] | None:

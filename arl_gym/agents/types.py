@@ -40,6 +40,8 @@ class Request:
     """Append-only dialogues after the first turn: all ids so far, which the prompt must extend. Else None."""
     stream: int
     """64-bit seed of this turn's sampling, derived from (seed, step, task, copy, turn)."""
+    pictures: list[Any] = field(default_factory=list)
+    """The images of the whole prompt, in order: those of `messages`, after those that `context_ids` hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +115,6 @@ class Trajectory:
     task_type: str = ""
     """`info["task_type"]` of environments that tell kinds of task apart."""
     error: str = ""
-    images: dict[str, Any] = field(default_factory=dict)
-    """Images of the turns, by hash."""
 
     @property
     def env_return(self) -> float:

@@ -52,7 +52,8 @@ class ModelConfig:
     """The policy model."""
 
     path: str = "tiny"
-    """Hugging Face folder or id; "tiny" makes the small Qwen3 of `arl-gym tiny-model`."""
+    """Hugging Face folder or id; "tiny" makes the small Qwen3 of `arl-gym tiny-model`, "tiny-vl" the small
+    Qwen3-VL, which sees pictures."""
     words: str = ""
     """Words, with blanks between, that are one token each in the tokenizer of "tiny", also after a blank:
     short prompts make a small model quick. Other models bring their own tokenizer."""
@@ -68,6 +69,10 @@ class ModelConfig:
     """Recompute activations in the backward pass: less memory, about a third more time."""
     attn_implementation: str = ""
     """Attention of transformers, e.g. "sdpa" or "flash_attention_2"; empty is its own choice."""
+    image_min_pixels: int = 0
+    """Pictures with fewer pixels are enlarged to this many; 0 is the model folder's own setting."""
+    image_max_pixels: int = 0
+    """Pictures with more pixels are made smaller; 0 is the model folder's own setting."""
     lora_rank: int = 0
     """Rank of the LoRA adapter that is trained instead of the weights; 0 trains the weights."""
     lora_alpha: float = 32.0
@@ -90,6 +95,34 @@ class RolloutConfig:
     """Sampling temperature; the trainer's log-probs use the same."""
     batch_size: int = 64
     """Most rows generated together by the transformers policy."""
+    backend: Literal["hf", "vllm", "server"] = "hf"
+    """Who generates: the trained model itself through transformers, a vLLM engine in the process of every
+    rank, or vLLM servers elsewhere."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VLLMConfig:
+    """The engines of `rollout.backend` "vllm" and the servers of "server"."""
+
+    memory: float = 0.4
+    """Share of a GPU's memory that an engine takes while it generates (`gpu_memory_utilization`)."""
+    tensor_parallel: int = 1
+    """Ranks that share one engine; divides the number of ranks."""
+    sleep: bool = True
+    """Give the engine's memory back while the trainer trains; does nothing without a GPU."""
+    eager: bool = False
+    """Run without CUDA graphs: slower, starts at once."""
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    """Further arguments of `vllm.LLM`, e.g. `max_num_seqs`."""
+    check_tokens: int = 16
+    """Tokens that are generated after every transfer of weights and scored by the trainer; 0 checks none."""
+    max_difference: float = 0.0
+    """Mean difference of their log-probabilities above which the run stops; 0 is 1e-4 in float32 and 0.05 in
+    bfloat16."""
+    urls: str = ""
+    """Addresses of the servers, with blanks between, e.g. "http://gpu1:8000 http://gpu2:8000"."""
+    weights_folder: str = ""
+    """Folder that the trainer and the servers see under one name: weights go through it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -339,6 +372,7 @@ class RunConfig:
     """Several environments, played side by side; empty: only `env`."""
     model: ModelConfig = field(default_factory=ModelConfig)
     rollout: RolloutConfig = field(default_factory=RolloutConfig)
+    vllm: VLLMConfig = field(default_factory=VLLMConfig)
     filter: FilterConfig = field(default_factory=FilterConfig)
     advantage: AdvantageConfig = field(default_factory=AdvantageConfig)
     loss: LossConfig = field(default_factory=LossConfig)

@@ -8,6 +8,7 @@ import pytest
 from arl_gym.agents.policies import RandomPolicy, ScriptedPolicy, respond_in
 from arl_gym.agents.rollout import RolloutStats, rollout
 from arl_gym.agents.types import Episode, Policy, Reply, Request, Trajectory
+from arl_gym.core import pictures_of
 from arl_gym.errors import PolicyError
 from arl_gym.make import make_chat_vec
 from arl_gym.rng import derive
@@ -269,3 +270,18 @@ def test_every_episode_is_told_as_it_ends():
             on_episode=lambda i, t: told.append((i, t)),
         )
     assert told == [(1, played[1]), (0, played[0])]
+
+
+@pytest.mark.parametrize(
+    ("window", "expected"),
+    [(None, [1, 2, 3]), (0, [1, 1, 1]), (1, [1, 2, 2])],
+)
+def test_a_request_brings_the_pictures_of_its_whole_prompt(window, expected):
+    policy = Tokens()
+    with closing(
+        make_chat_vec("ARL/Sokoban-v0", 1, obs_mode="image", max_steps=3, window=window, format="none")
+    ) as vec:
+        episode = Episode(task_id="train-000000", group=0)
+        (t,) = rollout(vec, policy, [episode], env_id="ARL/Sokoban-v0", seed=0)
+    assert [len(r.pictures) for r in policy.requests] == expected
+    assert policy.requests[2].pictures[-1] is pictures_of(t.turns[2].messages)[-1]
