@@ -14,18 +14,18 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from arl_gym.errors import ConfigError, DataError
 from arl_gym.train import distributed
 from arl_gym.train.batch import Batch, FloatArray, IntArray, micro_batches, minibatches, pad_rows
 from arl_gym.train.config import LossConfig, ModelConfig, OptimConfig
+from arl_gym.train.head import Entropy, TokenHead
 from arl_gym.train.loss import (
     Denominators,
     denominators,
@@ -40,46 +40,6 @@ from arl_gym.train.packing import Layout, layout
 from arl_gym.train.pictures import View, view
 from arl_gym.train.state import OptimizerState, gathered, load_state, save_state
 from arl_gym.train.vision import Vision
-
-_CHUNK = 1024  # positions whose logits exist at once; at a vocabulary of 152k that is 0.6 GB in fp32
-
-
-Entropy = Literal["none", "value", "graph"]
-"""What is wanted of the entropies; "value" keeps nothing for the backward pass."""
-
-
-class TokenHead(nn.Module):
-    """The output layer, applied to a few positions at a time.
-
-    The layer's weight is used without calling the layer: ZeRO-3 gathers it once for the whole of this module,
-    so that ranks with unequal numbers of chunks do not wait for one another.
-    """
-
-    def __init__(self, linear: nn.Linear):
-        super().__init__()
-        self.linear = linear
-
-    def forward(
-        self, hidden: Tensor, targets: Tensor, temperature: float, entropy: Entropy
-    ) -> tuple[Tensor, Tensor]:
-        """Return the log-probs (K,) of `targets` (K,) after `hidden` (K, H), and entropies (K,) or zeros."""
-
-        def chunk(h: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-            logits = nn.functional.linear(h, self.linear.weight, self.linear.bias)
-            logp = torch.log_softmax(logits.float() / temperature, dim=-1)
-            chosen = logp.gather(1, target[:, None]).squeeze(1)
-            if entropy == "none":
-                return chosen, torch.zeros_like(chosen)
-            seen = logp if entropy == "graph" else logp.detach()
-            return chosen, -(seen.exp() * seen).sum(-1)
-
-        parts = []
-        # Recomputed in the backward pass: a plain loop would keep every chunk's logits.
-        keep = len(targets) <= _CHUNK or not torch.is_grad_enabled()
-        for i in range(0, max(len(targets), 1), _CHUNK):
-            piece = (hidden[i : i + _CHUNK], targets[i : i + _CHUNK])
-            parts.append(chunk(*piece) if keep else checkpoint(chunk, *piece, use_reentrant=False))
-        return torch.cat([p[0] for p in parts]), torch.cat([p[1] for p in parts])
 
 
 class TokenLogProbs(nn.Module):
@@ -266,7 +226,9 @@ class Engine:
         if model_cfg.gradient_checkpointing:
             model.activation_checkpointing_enable({"use_reentrant": False})
         trained = [p for p in model.parameters() if p.requires_grad]
-        self._adamw = GuardedAdamW(trained, lr=optim.lr, weight_decay=optim.weight_decay)
+        self._adamw = GuardedAdamW(
+            trained, lr=optim.lr, weight_decay=optim.weight_decay, fused=torch.cuda.is_available()
+        )
         self._adamw.is_ready = False
         self._engine = _initialise(TokenLogProbs(model), self._adamw, deepspeed_config(optim, model.dtype))
         self._adamw.is_ready = True
