@@ -43,12 +43,17 @@ from arl_gym.train.vision import Vision
 
 
 class TokenLogProbs(nn.Module):
-    """Log-probs and entropies of given tokens, with logits made for those positions only."""
+    """Log-probs and entropies of given tokens, with logits made for those positions only.
 
-    def __init__(self, model: PreTrainedModel):
+    Args:
+        model: A causal language model.
+        banned: Tokens that are never sampled.
+    """
+
+    def __init__(self, model: PreTrainedModel, banned: Sequence[int] = ()):
         super().__init__()
         self.model = model
-        self.head = TokenHead(model.get_output_embeddings())  # type: ignore[no-untyped-call]
+        self.head = TokenHead(model.get_output_embeddings(), banned)  # type: ignore[no-untyped-call]
 
     def forward(
         self,
@@ -217,8 +222,9 @@ class Engine:
             model.to("cuda")  # type: ignore[arg-type]
         self._has_reference = reference
         self._reference = None
+        banned = () if vision is None else vision.banned
         if reference and not model_cfg.lora_rank:
-            self._reference = TokenLogProbs(copy.deepcopy(model)).eval().requires_grad_(False)
+            self._reference = TokenLogProbs(copy.deepcopy(model), banned).eval().requires_grad_(False)
             self._park_reference()
         self._adapter = add_lora(model, model_cfg) if model_cfg.lora_rank else None
         # Never generate with weights that are cut up: ranks take unequal numbers of steps.
@@ -230,7 +236,8 @@ class Engine:
             trained, lr=optim.lr, weight_decay=optim.weight_decay, fused=torch.cuda.is_available()
         )
         self._adamw.is_ready = False
-        self._engine = _initialise(TokenLogProbs(model), self._adamw, deepspeed_config(optim, model.dtype))
+        scorer = TokenLogProbs(model, banned)
+        self._engine = _initialise(scorer, self._adamw, deepspeed_config(optim, model.dtype))
         self._adamw.is_ready = True
         self._state = OptimizerState(model, self._adamw, self._engine.optimizer)
         self._can_share = optim.share_prompts and can_share_prompts(model)
