@@ -98,8 +98,8 @@ class TokenLogProbs(nn.Module):
         """Return what the vision tower makes of the pictures, laid out for the placeholders."""
         seen = self.model.base_model.get_image_features(pixels, grid, return_dict=True)
         seen.pooler_output = [torch.cat(list(seen.pooler_output))[features]]
-        # What Qwen3-VL adds to its first layers.
-        seen.deepstack_features = [[torch.cat(list(layer))[features]] for layer in seen.deepstack_features]
+        if (layers := seen.get("deepstack_features")) is not None:  # what Qwen3-VL adds to its first layers
+            seen.deepstack_features = [[torch.cat(list(layer))[features]] for layer in layers]
         return seen
 
 
