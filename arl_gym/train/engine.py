@@ -96,7 +96,8 @@ class TokenLogProbs(nn.Module):
 
     def _seen(self, pixels: Tensor, grid: Tensor | None, features: Tensor | None) -> Any:
         """Return what the vision tower makes of the pictures, laid out for the placeholders."""
-        seen = self.model.base_model.get_image_features(pixels, grid, return_dict=True)
+        model: Any = self.model.base_model
+        seen = model.get_image_features(pixels, grid, return_dict=True)
         seen.pooler_output = [torch.cat(list(seen.pooler_output))[features]]
         if (layers := seen.get("deepstack_features")) is not None:  # what Qwen3-VL adds to its first layers
             seen.deepstack_features = [[torch.cat(list(layer))[features]] for layer in layers]
@@ -542,9 +543,7 @@ class Engine:
                 self._adapter.save_pretrained(str(partial / "adapter"), state_dict=adapter)
 
         distributed.on_main(
-            lambda: save_model(
-                folder, self._model, tokenizer, replace=True, weights=weights, also=save_more
-            )
+            lambda: save_model(folder, self._model, tokenizer, replace=True, weights=weights, also=save_more)
         )
 
     def _plain_weights(self) -> dict[str, Tensor]:
