@@ -231,7 +231,7 @@ class Engine:
         # Never generate with weights that are cut up: ranks take unequal numbers of steps.
         self._copy = copy.deepcopy(model).requires_grad_(False) if optim.zero_stage == 3 else None
         if model_cfg.gradient_checkpointing:
-            model.activation_checkpointing_enable({"use_reentrant": False})
+            _recompute_activations(model)
         trained = [p for p in model.parameters() if p.requires_grad]
         self._adamw = GuardedAdamW(
             trained, lr=optim.lr, weight_decay=optim.weight_decay, fused=torch.cuda.is_available()
@@ -564,6 +564,12 @@ class Engine:
                 with gathered([parameter]):
                     out[name] = parameter.detach().to("cpu", copy=True)
         return out
+
+
+def _recompute_activations(model: PreTrainedModel) -> None:
+    # Its name until transformers 5.19, and its name since.
+    enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})
 
 
 def _select(batch: Batch, rows: IntArray) -> Batch:
