@@ -45,7 +45,7 @@ def make_model(hidden: int, vocab: int) -> Qwen3ForCausalLM:
 
 
 def memory_mb(field: str) -> float:
-    """Return a field of this process's /proc/self/status in MB: VmRSS is what it has, VmHWM the most so far."""
+    """Return a field of /proc/self/status in MB: VmRSS is what this process has, VmHWM the most so far."""
     found = re.search(rf"{field}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found is not None
     return int(found[1]) * 1024 / 1e6
@@ -99,7 +99,8 @@ def main() -> None:
         print(json.dumps(measure(way, hidden, args.tokens, args.vocab, entropy)))
         return
     print(f"{args.tokens:,} tokens, vocabulary {args.vocab:,}, {torch.get_num_threads()} threads\n")
-    print("| hidden | entropy | logits | peak MB | s | loss | norm of the gradient |\n|---|---|---|---|---|---|---|")
+    columns = ("hidden", "entropy", "logits", "peak MB", "s", "loss", "norm of the gradient")
+    print("| " + " | ".join(columns) + " |\n" + "|---" * len(columns) + "|")
     for hidden in args.hidden:
         for entropy in args.entropy:
             for way in args.ways:

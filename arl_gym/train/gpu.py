@@ -1,9 +1,9 @@
 """How well a GPU is used: the memory that each phase of a step needs, and the share of its arithmetic.
 
-    row = {}
-    with peak_memory("update", row):
-        ...  # row["memory/update_gib"]
-    training_flops(shape, lengths, scored=2_000) / (seconds * peak_flops("NVIDIA H200"))  # MFU
+row = {}
+with peak_memory("update", row):
+...  # row["memory/update_gib"]
+training_flops(shape, lengths, scored=2_000) / (seconds * peak_flops("NVIDIA H200"))  # MFU
 """
 
 from collections.abc import Iterator, MutableMapping, Sequence
@@ -14,7 +14,7 @@ import torch
 from arl_gym.train.memory import GIB, ModelShape
 
 PEAK_TFLOPS = {"H100 PCIe": 756.0, "H200": 989.0, "H100": 989.0, "A100": 312.0, "L40S": 362.0}
-"""Dense bfloat16 by what the name of a GPU contains, as in the makers' data sheets; the first match counts."""
+"""Dense bfloat16, as in the makers' data sheets, by a part of the GPU's name; the first that fits counts."""
 
 
 @contextmanager
@@ -59,5 +59,5 @@ def training_flops(shape: ModelShape, lengths: Sequence[int], *, scored: int) ->
 
 
 def peak_flops(device: str) -> float | None:
-    """Return the floating-point operations a second that a GPU could do, by its name; None if it is unknown."""
+    """Return the operations a second that a GPU of this name could do in bfloat16; None if it is unknown."""
     return next((tera * 1e12 for name, tera in PEAK_TFLOPS.items() if name in device), None)

@@ -1,13 +1,10 @@
 import pytest
 import torch
 
-from arl_gym.train import gpu
 from arl_gym.train.gpu import peak_flops, peak_memory, training_flops
 from arl_gym.train.memory import KNOWN, ModelShape
 
-SMALL = ModelShape(
-    hidden=2, layers=1, intermediate=3, heads=1, kv_heads=1, head_dim=2, vocab=5, tied=True
-)
+SMALL = ModelShape(hidden=2, layers=1, intermediate=3, heads=1, kv_heads=1, head_dim=2, vocab=5, tied=True)
 
 
 def test_flops_are_those_counted_by_hand():
@@ -42,9 +39,9 @@ def test_a_cpu_has_no_memory_metric(monkeypatch):
 
 def test_each_phase_has_its_own_peak(monkeypatch):
     peak = [5 << 30]
-    monkeypatch.setattr(gpu.torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(gpu.torch.cuda, "reset_peak_memory_stats", lambda: peak.__setitem__(0, 1 << 30))
-    monkeypatch.setattr(gpu.torch.cuda, "max_memory_allocated", lambda: peak[0])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda: peak.__setitem__(0, 1 << 30))
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: peak[0])
     row: dict[str, float] = {}
     with peak_memory("rollout", row):
         peak[0] = 3 << 30
