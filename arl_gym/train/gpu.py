@@ -53,7 +53,7 @@ def training_flops(shape: ModelShape, lengths: Sequence[int], *, scored: int) ->
     """
     weights = shape.layers * sum(a * b for a, b in shape.projections.values())
     seen = sum(length * (length + 1) / 2 for length in lengths)
-    forward = 2 * weights * sum(lengths) + 2 * shape.vocab * shape.hidden * scored
+    forward: float = 2 * weights * sum(lengths) + 2 * shape.vocab * shape.hidden * scored
     forward += 4 * shape.layers * shape.queries * seen
     return 3 * forward
 
