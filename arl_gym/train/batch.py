@@ -1,7 +1,7 @@
 """From trajectories to right-padded arrays, and from those to minibatches and micro-batches.
 
 Numpy and pillow only. A row is one forward pass: one turn with its windowed prompt, or the turns of an
-append-only dialogue, each extending the one before. Which tokens carry loss is known by position, never by id.
+append-only dialogue, each extending the one before. Which tokens carry loss is known by position, not by id.
 Pictures stay pictures here, each kept once however many rows show it; what a model makes of them is its own.
 
     batch = pack(trajectories, pad_id=tokenizer.pad_token_id).with_advantages(advantages)

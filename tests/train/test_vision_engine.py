@@ -147,7 +147,7 @@ def test_what_only_a_picture_tells_is_learnt():
     played = [trajectory(answered(codec, shown("go", c), a)) for c, a in answers.items()]
     batch = pack(played, pad_id=codec.pad_id)
     assert len({len(a) for a in answers.values()}) == 1
-    for _ in range(60):
+    for _ in range(40):
         engine.fit(batch, np.arange(2), lr=3e-3)
     # Without looking, one token of each answer costs ln 2 at least.
     assert engine.nll(batch) < 0.1 * np.log(2) / len(answers["red"])
