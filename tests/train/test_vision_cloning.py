@@ -18,7 +18,7 @@ from arl_gym.wrappers.record_episode import image_hash
 
 
 def config(run_dir="unused", *, window=0, obs_mode="image", **clone):
-    kwargs = {"obs_mode": obs_mode, "tile_size": 16, "dim_room": [5, 5], "text_format": "inner"}
+    kwargs = {"obs_mode": obs_mode, "tile_size": 16, "text_format": "inner"}
     return resolve(
         {
             "run_dir": str(run_dir),
