@@ -231,7 +231,7 @@ class Engine:
         # Never generate with weights that are cut up: ranks take unequal numbers of steps.
         self._copy = copy.deepcopy(model).requires_grad_(False) if optim.zero_stage == 3 else None
         if model_cfg.gradient_checkpointing:
-            model.activation_checkpointing_enable({"use_reentrant": False})
+            _recompute_activations(model)
         trained = [p for p in model.parameters() if p.requires_grad]
         self._adamw = GuardedAdamW(
             trained, lr=optim.lr, weight_decay=optim.weight_decay, fused=torch.cuda.is_available()
@@ -536,14 +536,20 @@ class Engine:
         weights = None if is_plain else self._plain_weights()
         adapter = self._adapter_weights()
 
-        def save_more(partial: Path) -> None:
-            if self._vision is not None:
-                self._vision.save(partial)
+        def save_adapter(partial: Path) -> None:
             if self._adapter is not None:
                 self._adapter.save_pretrained(str(partial / "adapter"), state_dict=adapter)
 
         distributed.on_main(
-            lambda: save_model(folder, self._model, tokenizer, replace=True, weights=weights, also=save_more)
+            lambda: save_model(
+                folder,
+                self._model,
+                tokenizer,
+                vision=self._vision,
+                replace=True,
+                weights=weights,
+                also=save_adapter,
+            )
         )
 
     def _plain_weights(self) -> dict[str, Tensor]:
@@ -564,6 +570,12 @@ class Engine:
                 with gathered([parameter]):
                     out[name] = parameter.detach().to("cpu", copy=True)
         return out
+
+
+def _recompute_activations(model: PreTrainedModel) -> None:
+    # Its name until transformers 5.19, and its name since.
+    enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})
 
 
 def _select(batch: Batch, rows: IntArray) -> Batch:

@@ -303,11 +303,12 @@ def add_lora(model: PreTrainedModel, cfg: ModelConfig) -> "PeftModel":
     except ImportError as err:
         raise DependencyMissing("model.lora_rank above 0", "lora") from err
     names = [name.strip() for name in cfg.lora_targets.split(",")]
+    leaves_tower = hasattr(model.config, "vision_config") and not any("visual." in n for n in names)
     lora = LoraConfig(
         r=cfg.lora_rank,
         lora_alpha=cfg.lora_alpha,  # type: ignore[arg-type]  # a float does as well
         target_modules=cfg.lora_targets if names == ["all-linear"] else names,
-        exclude_modules=None if any("visual." in name for name in names) else r"(.*\.)?visual\..*",
+        exclude_modules=r"(.*\.)?visual\..*" if leaves_tower else None,
         task_type="CAUSAL_LM",
     )
     head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
