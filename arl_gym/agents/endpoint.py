@@ -10,9 +10,8 @@ import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
-from arl_gym.agents.transport import Exchange, Passing, TooLong
+from arl_gym.agents.transport import Exchange, Passing, TooLong, is_http
 from arl_gym.agents.types import Finish, Reply, Request
 from arl_gym.core import Message, to_openai
 from arl_gym.errors import ConfigError
@@ -70,8 +69,7 @@ class EndpointPolicy:
         retries: int = 6,
         max_wait_s: float = 300.0,
     ):
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        if not is_http(base_url):
             raise ConfigError("base_url must be like http://host:port/v1, without a user, got another form")
         if concurrency < 1 or max_tokens < 1 or retries < 0 or timeout_s <= 0 or not 0 < top_p <= 1:
             raise ConfigError(

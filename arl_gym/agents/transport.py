@@ -20,6 +20,7 @@ from http.client import HTTPException
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
 from typing import Any, Generic, TypeVar
+from urllib.parse import urlsplit
 
 from arl_gym.errors import ArlGymError, PolicyError
 
@@ -29,6 +30,12 @@ _RETRIED = frozenset({408, 409, 425, 429})
 _TOO_LONG = ("context_length_exceeded", "maximum context length", "maximum model length")
 _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 60.0
+
+
+def is_http(url: str) -> bool:
+    """Return whether an address is one of HTTP, without a user's name and password in it."""
+    parts = urlsplit(url)
+    return parts.scheme in ("http", "https") and bool(parts.hostname) and "@" not in parts.netloc
 
 
 class Passing(Exception):
@@ -103,7 +110,7 @@ class Exchange(Generic[A]):
         if self._n_threads < min(self._concurrency, self._n_open):
             self._n_threads += 1
             # Not a pool of `concurrent.futures`: that waits at exit for all it has queued.
-            Thread(target=self._work, daemon=True, name=f"endpoint-{self._n_threads}").start()
+            Thread(target=self._work, daemon=True, name=f"exchange-{self._n_threads}").start()
 
     def receive(self) -> list[tuple[int, A | TooLong]]:
         """Wait for an answer and return all that have arrived; [] if nothing is outstanding.
