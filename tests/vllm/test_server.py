@@ -17,7 +17,7 @@ import torch
 
 from arl_gym.agents.rollout import rollout
 from arl_gym.agents.tasks import task_ids
-from arl_gym.agents.types import Episode, Request
+from arl_gym.agents.types import Episode, Reply, Request
 from arl_gym.errors import PolicyError
 from arl_gym.make import make_chat_vec
 from arl_gym.train.batch import pack
@@ -138,7 +138,7 @@ def requests(n):
 
 def answers(policy, batch):
     policy.submit(batch)
-    replies = []
+    replies: list[Reply] = []
     while len(replies) < len(batch):
         replies += policy.poll()
     return sorted(replies, key=lambda r: r.key)
