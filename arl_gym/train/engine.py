@@ -241,7 +241,9 @@ class Engine:
         # Never generate with weights that are cut up: ranks take unequal numbers of steps.
         self._copy = copy.deepcopy(model).requires_grad_(False) if optim.zero_stage == 3 else None
         if model_cfg.gradient_checkpointing:
-            model.activation_checkpointing_enable({"use_reentrant": False})
+            newest = "activation_checkpointing_enable"  # transformers 5.19 does not know it yet
+            enable = getattr(model, newest if hasattr(model, newest) else "gradient_checkpointing_enable")
+            enable({"use_reentrant": False})
         trained = [p for p in model.parameters() if p.requires_grad]
         self._adamw = GuardedAdamW(trained, lr=optim.lr, weight_decay=optim.weight_decay)
         self._adamw.is_ready = False

@@ -169,3 +169,9 @@ def test_characters_are_counted_in_tokens(codec):
         k = codec.count_tokens(ids, n)
         assert codec.decode(ids[:k]).startswith(part)
         assert k == 0 or not codec.decode(ids[: k - 1]).startswith(part)
+
+
+def test_tokens_of_a_character_in_several_pieces_count_together(codec):
+    ids = codec.encode_response("a\u2713b")  # the check mark is three bytes, one token each
+    assert len(ids) == 1 + 3 + 1 + 1
+    assert [codec.count_tokens(ids, n) for n in range(4)] == [0, 1, 4, 5]
