@@ -314,7 +314,7 @@ def test_scores_are_the_models_own_log_probs():
 
 
 def test_chunking_changes_neither_log_probs_nor_gradient(monkeypatch):
-    model, _ = load_model("tiny", dtype="float32", seed=1)
+    model = load_model("tiny", dtype="float32", seed=1).model
     scorer = TokenLogProbs(model)
     ids = torch.randint(0, 256, (5, 20), generator=torch.Generator().manual_seed(0))
     before = torch.arange(0, 99, 2)
