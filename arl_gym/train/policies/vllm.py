@@ -318,11 +318,8 @@ def open_engine(
 
 
 def close_engine(llm: Any) -> None:
-    """Free an engine's memory; the ranks' group, which it shares with the trainer, stays."""
-    from vllm.distributed.parallel_state import destroy_model_parallel
-
+    """Free an engine's memory; the groups of ranks stay, which it shares with the trainer and other engines."""
     llm.llm_engine.engine_core.engine_core.model_executor.shutdown()
-    destroy_model_parallel()
     gc.unfreeze()  # the engine had frozen what was there when it started
     gc.collect()
     if torch.cuda.is_available():
