@@ -9,6 +9,7 @@ from arl_gym.train.config import ModelConfig, OptimConfig
 from arl_gym.train.engine import Engine
 from arl_gym.train.methods import resolve
 from arl_gym.train.model import plain_weights
+from arl_gym.train.policies.vllm import give_weights
 from tests.train.engine_jobs import LORA, LOSS, scored
 from tests.vllm.conftest import MAX_CONTEXT, small_model
 from tests.vllm.test_policy import answers, request
@@ -73,11 +74,13 @@ def test_the_engine_follows_an_untied_model_and_can_be_closed(llm):
 def test_weights_are_brought_over_only_when_they_have_changed(shared, monkeypatch):
     engine, *more = parts(small_model())
     sampler = samplers.open_sampler(config(), engine, *more)
-    transfers = []
-    original = samplers.give_weights
-    monkeypatch.setattr(
-        samplers, "give_weights", lambda llm, weights: (transfers.append(1), original(llm, weights))
-    )
+    transfers: list[int] = []
+
+    def counted(llm, weights):
+        transfers.append(engine.n_updates)
+        give_weights(llm, weights)
+
+    monkeypatch.setattr(samplers, "give_weights", counted)
 
     def play():
         with sampler.playing(temperature=1.0):
