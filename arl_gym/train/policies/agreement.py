@@ -13,7 +13,7 @@ import numpy as np
 
 from arl_gym.agents.types import Policy, Reply, Request, Trajectory, Turn
 from arl_gym.core import Message
-from arl_gym.errors import ArlGymError, PolicyError
+from arl_gym.errors import PolicyError
 from arl_gym.rng import derive
 from arl_gym.train import distributed
 from arl_gym.train.batch import Batch, pack
@@ -86,10 +86,10 @@ def require_agreement(found: Agreement, limit: float, who: str) -> None:
         who: Names the policy in the error.
 
     Raises:
-        ArlGymError: If they do, or are no numbers.
+        PolicyError: If they do, or are no numbers.
     """
     if not found.mean <= limit:  # NaN is no agreement either
-        raise ArlGymError(
+        raise PolicyError(
             f"{who} does not sample with the trainer's weights: the log-probs of {found.n} tokens differ by "
             f"{found.mean:.2g} in the mean (at most {found.max:.2g}), expected {limit:g} or less "
             "(vllm.max_difference)"
