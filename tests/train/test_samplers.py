@@ -1,6 +1,7 @@
 import importlib.util
 
 import pytest
+import torch
 
 from arl_gym.errors import DependencyMissing, PolicyError
 from arl_gym.train import samplers
@@ -10,6 +11,7 @@ from arl_gym.train.checks import conflicts
 from arl_gym.train.engine import Engine
 from arl_gym.train.methods import resolve
 from arl_gym.train.model import load_model, plain_weights
+from arl_gym.train.policies.agreement import Agreement
 from arl_gym.train.policies.hf import HFPolicy
 from arl_gym.train.trainer import train
 from tests.train.test_trainer import values
@@ -79,3 +81,34 @@ def test_a_policy_that_fails_leaves_a_checkpoint_to_go_on_from(tmp_path, monkeyp
 def test_settings_of_vllm_that_cannot_work_are_named(values, message):
     (line,) = conflicts(resolve(values))
     assert line.startswith(message)
+
+
+def test_an_engine_that_slept_gets_weights_before_it_is_asked_anything(monkeypatch):
+    """The order on a GPU: a sleeping engine has neither weights nor cache, and each wakes by itself."""
+    calls: list[str] = []
+
+    class Sleeper:
+        def wake_up(self, tags):
+            calls.append(f"wake {tags[0]}")
+
+        def sleep(self, level):
+            calls.append(f"sleep {level}")
+
+    def ask(*args):
+        calls.append("ask")
+        return Agreement(mean=0.0, max=0.0, n=1)
+
+    monkeypatch.setattr(samplers, "open_engine", lambda *args, **kwargs: Sleeper())
+    monkeypatch.setattr(samplers, "give_weights", lambda llm, weights: calls.append("give"))
+    monkeypatch.setattr(samplers, "agreement", ask)
+    with monkeypatch.context() as patch:
+        loaded = load_model("tiny", dtype="float32", seed=0)
+        cfg = resolve({"rollout": {"backend": "vllm"}})
+        engine = Engine(loaded.model, cfg.optim, temperature=1.0, reference=False)
+        patch.setattr(torch.cuda, "is_available", lambda: True)
+        sampler = samplers.open_sampler(cfg, engine, loaded, ChatCodec(loaded.tokenizer))
+    for _ in range(2):  # without an update between
+        with sampler.playing(temperature=1.0):
+            calls.append("play")
+    once = ["wake weights", "give", "wake kv_cache", "ask", "play", "sleep 2"]
+    assert calls == once + once
