@@ -45,8 +45,8 @@ def values(path, run_dir, **changes):
 
 
 def opened(path):
-    model, tokenizer = load_model(str(path), dtype="float32", seed=0)
-    return model, ChatCodec(tokenizer)
+    loaded = load_model(str(path), dtype="float32", seed=0)
+    return loaded.model, ChatCodec(loaded.tokenizer)
 
 
 def weights(path):

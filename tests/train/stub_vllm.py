@@ -45,7 +45,7 @@ class StubVLLM(StubServer):
     def _reload(self, body: dict[str, Any]) -> Answer:
         self.loaded.append(body["kwargs"]["weights_path"])
         if self._model is None or not self._stale:
-            self._model = load_model(self.loaded[-1], dtype="float32", seed=0)[0]
+            self._model = load_model(self.loaded[-1], dtype="float32", seed=0).model
         return 200, {"results": [None]}, {}
 
     @torch.no_grad()

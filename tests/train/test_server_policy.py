@@ -73,8 +73,18 @@ def test_the_request_asks_for_exactly_what_the_trainer_scores(codec):
             "return_token_ids": True,
             "ignore_eos": True,
             "stop_token_ids": [codec.end_id],
+            "logit_bias": {},
         }
     ]
+
+
+def test_a_model_that_reads_pictures_samples_no_placeholder():
+    loaded = load_model("tiny-vl", dtype="float32", seed=0)
+    codec = ChatCodec(loaded.tokenizer, loaded.vision)
+    with StubServer(lambda body: sampled([9], [-1.0])) as server, policy([server], codec) as p:
+        ask(p, request())
+    assert server.bodies[0]["logit_bias"] == {str(i): -100.0 for i in codec.banned}
+    assert len(codec.banned) == 2  # of pictures and of videos
 
 
 def test_ids_and_logprobs_are_kept_as_they_came_and_counted(codec):

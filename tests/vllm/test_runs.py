@@ -1,6 +1,5 @@
 """Whole runs that sample with vLLM."""
 
-import json
 import os
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import sys
 import pytest
 import tomli_w
 
+from arl_gym.agents.records import read_trajectories
 from arl_gym.cli import main
 from arl_gym.errors import PolicyError
 from arl_gym.train.checkpoint import Checkpoints
@@ -130,9 +130,10 @@ def test_greedy_evaluation_equals_that_of_transformers(model, tmp_path):
     options = ["--episodes", "4", "--max-model-len", "512", "--max-tokens", "4", "--env", "max_steps=2"]
     found = []
     for backend in ("vllm", "hf"):
-        file = tmp_path / f"{backend}.json"
-        args = ["eval", "ARL/Sokoban-v0", "--backend", backend, "--model", str(model), "--json", str(file)]
+        file = tmp_path / f"{backend}.jsonl"
+        args = ["eval", "ARL/Sokoban-v0", "--backend", backend, "--model", str(model), "--resume", str(file)]
         assert main([*args, *options, "--prompt", "compact", "--window", "0"]) == 0
-        found.append(json.loads(file.read_text()))
-    assert found[0]["returns"] == found[1]["returns"]
-    assert found[0]["lengths"] == found[1]["lengths"] == [2, 2, 2, 2]
+        played = sorted(read_trajectories(file), key=lambda t: t.task_id)
+        found.append([turn.completion_ids for trajectory in played for turn in trajectory.turns])
+    assert found[0] == found[1]
+    assert [len(ids) for ids in found[0]] == [4] * 8

@@ -189,6 +189,7 @@ class ServerPolicy:
             "return_token_ids": True,
             "ignore_eos": True,  # the end is where the codec sees it
             "stop_token_ids": sorted(self.codec.eos_ids),
+            "logit_bias": {str(i): -100.0 for i in self.codec.banned},  # the lowest that servers take
         }
         return json.dumps(body).encode()
 
