@@ -13,7 +13,7 @@ from arl_gym.core import Message
 from arl_gym.errors import ConfigError, PolicyError
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import ModelConfig, RolloutConfig, RunConfig, VLLMConfig
-from arl_gym.train.model import tiny_tokenizer
+from arl_gym.train.model import load_model, tiny_tokenizer
 from arl_gym.train.policies.server import HOW, ServerPolicy, ServerSampler
 from tests.agents.stub_server import StubServer, failure
 from tests.train.engine_jobs import make_engine
