@@ -22,6 +22,7 @@ from arl_gym.train import distributed
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import RunConfig
 from arl_gym.train.engine import Engine
+from arl_gym.train.gpu import peak_memory
 from arl_gym.train.model import Loaded, plain_weights
 from arl_gym.train.policies.agreement import agreement, largest_difference, require_agreement
 from arl_gym.train.policies.hf import HFPolicy
@@ -151,12 +152,8 @@ class VLLMSampler:
     def _transfer(self) -> None:
         """Bring the present weights over, and see whether the engine samples with them."""
         start = time.perf_counter()
-        if self._sleeps:
-            torch.cuda.empty_cache()
-            self._llm.wake_up(tags=["weights"])
-        give_weights(self._llm, sampling_weights(self._model))
-        if self._sleeps:
-            self._llm.wake_up(tags=["kv_cache"])
+        with peak_memory("sync", self._metrics):
+            distributed.check_together(self._bring)
         self._metrics["sync/seconds"] = time.perf_counter() - start
         if n_tokens := self._cfg.vllm.check_tokens:
             policy = self._policy(self._cfg.rollout.temperature)
@@ -165,6 +162,14 @@ class VLLMSampler:
             who = f"vLLM, after {self._engine.n_updates} updates,"
             require_agreement(found, largest_difference(self._cfg), who)
         self._sent = self._engine.n_updates
+
+    def _bring(self) -> None:
+        if self._sleeps:
+            torch.cuda.empty_cache()
+            self._llm.wake_up(tags=["weights"])
+        give_weights(self._llm, sampling_weights(self._model))
+        if self._sleeps:
+            self._llm.wake_up(tags=["kv_cache"])
 
     def metrics(self) -> dict[str, float]:
         """See `Sampler`."""

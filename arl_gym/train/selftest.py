@@ -260,8 +260,10 @@ class _Run:
             gc.collect()  # engines hold cycles
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
-            model = initial_model(self.cfg).model
-            self._engine = Engine(model, self.cfg.optim, temperature=1.0, reference=False)
+            loaded = initial_model(self.cfg)
+            self._engine = Engine(
+                loaded.model, self.cfg.optim, temperature=1.0, reference=False, vision=loaded.vision
+            )
         return self._engine
 
 

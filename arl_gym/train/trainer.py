@@ -40,6 +40,7 @@ from arl_gym.train.envs import (
 )
 from arl_gym.train.files import write_atomically
 from arl_gym.train.filtering import CollectStats, collect_groups, silence_invalid
+from arl_gym.train.gpu import peak_memory
 from arl_gym.train.methods import resolve
 from arl_gym.train.metrics import MetricsWriter, Progress, read_metrics, summarise
 from arl_gym.train.model import initial_model
@@ -61,7 +62,7 @@ def _silent(text: str) -> None:
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Seconds spent, by name."""
+    """Seconds spent, by name; and what else was measured on the way."""
 
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -261,6 +262,7 @@ class Trainer:
 
         with (
             watch("time/rollout_s"),
+            peak_memory("rollout", watch.seconds),
             self.sampler.playing(temperature=cfg.rollout.temperature) as policy,
         ):
             kept = collect_groups(play, cfg.filter, n_groups=cfg.rollout.groups, step=step)
@@ -295,7 +297,7 @@ class Trainer:
         if batch is None or not batch.action_mask.any():
             return Learnt({"optim/skipped_batches": 1.0})
         dials = self.cfg.advantage
-        with watch("time/score_s"):
+        with watch("time/score_s"), peak_memory("score", watch.seconds):
             batch = self.engine.score(batch, old=dials.empg or self.engine.n_minibatches(batch) > 1)
         advantages = turn_advantages(
             taught,
@@ -304,7 +306,7 @@ class Trainer:
             max_tokens=self.cfg.rollout.max_tokens,
         )
         batch = batch.with_advantages(advantages)
-        with watch("time/update_s"):
+        with watch("time/update_s"), peak_memory("update", watch.seconds):
             stats, new, entropies = self.engine.update(batch, self.cfg.loss, total_steps=self.cfg.steps)
         if batch.old_logprobs is None:
             batch = batch.with_old(new, entropies)
