@@ -2,6 +2,7 @@
 
 Numpy only. A row is one forward pass: one turn with its windowed prompt, or the turns of an append-only
 dialogue, each extending the one before. Which tokens carry loss is known by position, never by token id.
+Pictures stay pictures here, each kept once however many rows show it; what a model makes of them is its own.
 
     batch = pack(trajectories, pad_id=tokenizer.pad_token_id).with_advantages(advantages)
 """
@@ -9,13 +10,18 @@ dialogue, each extending the one before. Which tokens carry loss is known by pos
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from arl_gym.agents.types import Trajectory, Turn
+from arl_gym.core import pictures_of
 from arl_gym.errors import ConfigError, DataError
+from arl_gym.rng import digest
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
@@ -59,6 +65,10 @@ class Batch:
     turn_trajectory: IndexArray
     """(M,): index of the trajectory of every turn, also of turns without a row."""
     pad_id: int
+    pictures: tuple["Image", ...] = ()
+    """The distinct pictures, also of rows that `select` left out."""
+    row_pictures: tuple[tuple[int, ...], ...] = ()
+    """Per row, which pictures it shows, in the order of their placeholders in `ids`; () for text."""
     advantages: FloatArray | None = None
     """(M,): one per turn."""
     old_logprobs: FloatArray | None = None
@@ -114,6 +124,7 @@ class Batch:
         changes: dict[str, Any] = {name: a[index, :width] for name, a in self._grids().items()}
         for name in ("lengths", "row_trajectory", "row_group"):
             changes[name] = getattr(self, name)[index]
+        changes["row_pictures"] = tuple(self.row_pictures[i] for i in index.tolist())
         return dataclasses.replace(self, **changes)
 
     def _grids(self) -> dict[str, npt.NDArray[Any]]:
@@ -123,27 +134,32 @@ class Batch:
 def pack(trajectories: Sequence[Trajectory], *, pad_id: int) -> Batch:
     """Lay the turns of trajectories out in rows.
 
-    A turn whose prompt extends the row before it joins that row, any other begins a new one. A row holds the
-    tokens that the env consumed (`n_kept` of each completion): what was sampled beyond them influenced
-    nothing. A turn of which no token was kept makes no row.
+    A turn whose prompt extends the row before it, in tokens and in pictures, joins that row, any other begins
+    a new one: all pictures of one size have the same tokens. A row holds the tokens that the env consumed
+    (`n_kept` of each completion): what was sampled beyond them influenced nothing. A turn of which no token
+    was kept makes no row.
 
     Raises:
         DataError: If a turn has tokens without log-probabilities, without a prompt, or fewer than it kept.
     """
     rows: list[_Row] = []
     turn_trajectory: list[int] = []
+    gallery = _Gallery()
     for j, trajectory in enumerate(trajectories):
         row: _Row | None = None
+        shown: list[int] = []
         for k, turn in enumerate(trajectory.turns):
             segment = len(turn_trajectory)
             turn_trajectory.append(j)
             prompt, completion, logprobs = _tokens(trajectory, k, turn)
+            shown = (shown if turn.append else []) + gallery.hang(pictures_of(turn.messages))
             if not completion:
                 continue
-            if row is None or prompt[: len(row.ids)] != row.ids:
+            if row is None or not row.begins(prompt, shown):
                 row = _Row(trajectory=j, group=trajectory.group)
                 rows.append(row)
             row.extend(prompt[len(row.ids) :], completion, logprobs, segment)
+            row.pictures = shown
     shape = (len(rows), max((len(r.ids) for r in rows), default=0))
     ids = np.full(shape, pad_id, dtype=np.int64)
     segment_ids = np.full(shape, -1, dtype=np.int32)
@@ -162,7 +178,27 @@ def pack(trajectories: Sequence[Trajectory], *, pad_id: int) -> Batch:
         row_group=np.array([r.group for r in rows], dtype=np.int32),
         turn_trajectory=np.array(turn_trajectory, dtype=np.int32),
         pad_id=pad_id,
+        pictures=tuple(gallery.pictures),
+        row_pictures=tuple(tuple(r.pictures) for r in rows),
     )
+
+
+class _Gallery:
+    """Distinct pictures: copies of a task, and turns of an episode, show the same ones many times."""
+
+    def __init__(self) -> None:
+        self.pictures: list[Image] = []
+        self._places: dict[tuple[tuple[int, int], str], int] = {}
+
+    def hang(self, pictures: Sequence["Image"]) -> list[int]:
+        """Return the place of every picture; those of equal pixels have the same."""
+        places = []
+        for picture in pictures:
+            key = (picture.size, digest(picture.convert("RGB").tobytes()))
+            places.append(self._places.setdefault(key, len(self.pictures)))
+            if places[-1] == len(self.pictures):
+                self.pictures.append(picture)
+        return places
 
 
 @dataclass(slots=True, kw_only=True)
@@ -172,6 +208,12 @@ class _Row:
     ids: list[int] = dataclasses.field(default_factory=list)
     segment: list[int] = dataclasses.field(default_factory=list)
     logprobs: list[float] = dataclasses.field(default_factory=list)
+    pictures: list[int] = dataclasses.field(default_factory=list)
+
+    def begins(self, prompt: list[int], pictures: list[int]) -> bool:
+        """Return whether a prompt begins with all of this row, its pictures included."""
+        same_ids = prompt[: len(self.ids)] == self.ids
+        return same_ids and pictures[: len(self.pictures)] == self.pictures
 
     def extend(self, context: list[int], sampled: list[int], logprobs: list[float], segment: int) -> None:
         self.ids += context + sampled
@@ -228,6 +270,7 @@ def pad_rows(batch: Batch, n: int) -> Batch:
         changes[name] = grid
     for name, value in {"lengths": 1, "row_trajectory": -1, "row_group": -1}.items():
         changes[name] = np.pad(getattr(batch, name), (0, n), constant_values=value)
+    changes["row_pictures"] = batch.row_pictures + ((),) * n
     return dataclasses.replace(batch, **changes)
 
 

@@ -6,6 +6,7 @@ only the responses carry loss. The best model by validation loss is what stays.
 
 import dataclasses
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -29,6 +30,9 @@ from arl_gym.train.envs import make_vec
 from arl_gym.train.metrics import MetricsWriter, Progress
 from arl_gym.train.model import initial_model
 from arl_gym.train.run_dir import RunDir, check_run_dir, open_run_dir
+
+# What `read_trajectories` leaves of a picture whose file is gone.
+_LOST_PICTURE = re.compile(r"\[image ([0-9a-f]{16})\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +115,13 @@ def recorded(cfg: RunConfig, *, prefill: str = "") -> tuple[list[Trajectory], li
         prefill: What the chat template already writes of every response.
 
     Raises:
-        DataError: If the file cannot be read, or holds too little for both.
+        DataError: If the file cannot be read, lacks the file of a picture, or holds too little for both.
         ConfigError: If episodes are of test tasks and `cfg.clone.allow_test` is off.
     """
     path = Path(cfg.clone.data)
     played = [t for t in read_trajectories(path) if t.is_valid]
+    for trajectory in played:
+        _check_pictures_kept(trajectory, path)
     foreign = sorted({t.split for t in played} - {"", "train", "val"})
     if foreign and not cfg.clone.allow_test:
         raise ConfigError(
@@ -131,6 +137,16 @@ def recorded(cfg: RunConfig, *, prefill: str = "") -> tuple[list[Trajectory], li
             f"{len(training)} for training and {len(validation)} for validation"
         )
     return [_shown(t, prefill) for t in training], [_shown(t, prefill) for t in validation]
+
+
+def _check_pictures_kept(trajectory: Trajectory, path: Path) -> None:
+    for k, turn in enumerate(trajectory.turns):
+        for part in (p for m in turn.messages if not isinstance(m["content"], str) for p in m["content"]):
+            if part["type"] == "text" and (lost := _LOST_PICTURE.fullmatch(part["text"])):
+                raise DataError(
+                    f"{path}, task {trajectory.task_id!r} turn {k}: expected a picture in "
+                    f"{path.parent / 'images' / lost[1]}.png, found none"
+                )
 
 
 def _held_out(played: Sequence[Trajectory]) -> list[Trajectory]:

@@ -14,18 +14,18 @@ import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.utils.checkpoint import checkpoint
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from arl_gym.errors import ConfigError
+from arl_gym.errors import ConfigError, DataError
 from arl_gym.train import distributed
 from arl_gym.train.batch import Batch, FloatArray, IntArray, micro_batches, minibatches, pad_rows
 from arl_gym.train.config import LossConfig, ModelConfig, OptimConfig
+from arl_gym.train.head import Entropy, TokenHead
 from arl_gym.train.loss import (
     Denominators,
     denominators,
@@ -36,57 +36,24 @@ from arl_gym.train.loss import (
     policy_loss,
 )
 from arl_gym.train.model import add_lora, plain_weights, save_model
-from arl_gym.train.packing import layout
+from arl_gym.train.packing import Layout, layout
+from arl_gym.train.pictures import View, view
 from arl_gym.train.state import OptimizerState, gathered, load_state, save_state
-
-_CHUNK = 1024  # positions whose logits exist at once; at a vocabulary of 152k that is 0.6 GB in fp32
-
-
-Entropy = Literal["none", "value", "graph"]
-"""What is wanted of the entropies; "value" keeps nothing for the backward pass."""
-
-
-class TokenHead(nn.Module):
-    """The output layer, applied to a few positions at a time.
-
-    The layer's weight is used without calling the layer: ZeRO-3 gathers it once for the whole of this module,
-    so that ranks with unequal numbers of chunks do not wait for one another.
-    """
-
-    def __init__(self, linear: nn.Linear):
-        super().__init__()
-        self.linear = linear
-
-    def forward(
-        self, hidden: Tensor, targets: Tensor, temperature: float, entropy: Entropy
-    ) -> tuple[Tensor, Tensor]:
-        """Return the log-probs (K,) of `targets` (K,) after `hidden` (K, H), and entropies (K,) or zeros."""
-
-        def chunk(h: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-            logits = nn.functional.linear(h, self.linear.weight, self.linear.bias)
-            logp = torch.log_softmax(logits.float() / temperature, dim=-1)
-            chosen = logp.gather(1, target[:, None]).squeeze(1)
-            if entropy == "none":
-                return chosen, torch.zeros_like(chosen)
-            seen = logp if entropy == "graph" else logp.detach()
-            return chosen, -(seen.exp() * seen).sum(-1)
-
-        parts = []
-        # Recomputed in the backward pass: a plain loop would keep every chunk's logits.
-        keep = len(targets) <= _CHUNK or not torch.is_grad_enabled()
-        for i in range(0, max(len(targets), 1), _CHUNK):
-            piece = (hidden[i : i + _CHUNK], targets[i : i + _CHUNK])
-            parts.append(chunk(*piece) if keep else checkpoint(chunk, *piece, use_reentrant=False))
-        return torch.cat([p[0] for p in parts]), torch.cat([p[1] for p in parts])
+from arl_gym.train.vision import Vision
 
 
 class TokenLogProbs(nn.Module):
-    """Log-probs and entropies of given tokens, with logits made for those positions only."""
+    """Log-probs and entropies of given tokens, with logits made for those positions only.
 
-    def __init__(self, model: PreTrainedModel):
+    Args:
+        model: A causal language model.
+        banned: Tokens that are never sampled.
+    """
+
+    def __init__(self, model: PreTrainedModel, banned: Sequence[int] = ()):
         super().__init__()
         self.model = model
-        self.head = TokenHead(model.get_output_embeddings())  # type: ignore[no-untyped-call]
+        self.head = TokenHead(model.get_output_embeddings(), banned)  # type: ignore[no-untyped-call]
 
     def forward(
         self,
@@ -97,6 +64,9 @@ class TokenLogProbs(nn.Module):
         entropy: Entropy,
         positions: Tensor | None = None,
         attention: Tensor | None = None,
+        pixels: Tensor | None = None,
+        grid: Tensor | None = None,
+        features: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Score tokens.
 
@@ -106,16 +76,31 @@ class TokenLogProbs(nn.Module):
             targets: (S,) the scored tokens.
             temperature: Divides the logits, as in sampling.
             entropy: Whether to return entropies over the full vocabulary, and with a graph.
-            positions: (M, L), where they do not count from 0 in every row.
+            positions: (M, L), where they do not count from 0 in every row; (3, M, L) with pictures.
             attention: (M, 1, L, L) bool: what each token sees, where that is not all before it.
+            pixels: (P, D): the patches of K pictures, for a model that reads any.
+            grid: (K, 3): the patches of each picture.
+            features: (Q,): which of the pictures' features the placeholders in `ids` are, in their order.
 
         Returns:
             Log-probs (S,), and entropies (S,) or zeros.
         """
-        more = {} if attention is None else {"attention_mask": attention, "position_ids": positions}
+        more: dict[str, Any] = {} if positions is None else {"position_ids": positions}
+        if attention is not None:
+            more["attention_mask"] = attention
+        if pixels is not None:
+            more["mm_encoder_outputs"] = {"image": self._seen(pixels, grid, features)}
         hidden = self.model.base_model(input_ids=ids, use_cache=False, **more).last_hidden_state
         logp, entropies = self.head(hidden.flatten(0, 1)[before], targets, temperature, entropy)
         return logp.float(), entropies.float()
+
+    def _seen(self, pixels: Tensor, grid: Tensor | None, features: Tensor | None) -> Any:
+        """Return what the vision tower makes of the pictures, laid out for the placeholders."""
+        seen = self.model.base_model.get_image_features(pixels, grid, return_dict=True)
+        seen.pooler_output = [torch.cat(list(seen.pooler_output))[features]]
+        if (layers := seen.get("deepstack_features")) is not None:  # what Qwen3-VL adds to its first layers
+            seen.deepstack_features = [[torch.cat(list(layer))[features]] for layer in layers]
+        return seen
 
 
 class GuardedAdamW(torch.optim.AdamW):
@@ -210,6 +195,7 @@ class Engine:
         reference: Whether to score with the present weights for the KL term: a frozen copy of them, or with
             LoRA the model without its adapter. At ZeRO-3 too, every rank has all of the copy.
         model_cfg: LoRA and gradient checkpointing.
+        vision: What the model makes of pictures; None for a model that reads text only.
 
     Raises:
         ConfigError: If the temperature is 0, or DeepSpeed's or LoRA's settings cannot be used.
@@ -223,6 +209,7 @@ class Engine:
         temperature: float,
         reference: bool,
         model_cfg: ModelConfig = ModelConfig(),  # noqa: B008  # frozen
+        vision: Vision | None = None,
     ):
         if temperature <= 0:
             raise ConfigError(f"training needs rollout.temperature > 0, got {temperature}")
@@ -230,12 +217,14 @@ class Engine:
         self._optim = optim
         self._temperature = temperature
         self._model = model
+        self._vision = vision
         if torch.cuda.is_available():
             model.to("cuda")  # type: ignore[arg-type]
         self._has_reference = reference
         self._reference = None
+        banned = () if vision is None else vision.banned
         if reference and not model_cfg.lora_rank:
-            self._reference = TokenLogProbs(copy.deepcopy(model)).eval().requires_grad_(False)
+            self._reference = TokenLogProbs(copy.deepcopy(model), banned).eval().requires_grad_(False)
             self._park_reference()
         self._adapter = add_lora(model, model_cfg) if model_cfg.lora_rank else None
         # Never generate with weights that are cut up: ranks take unequal numbers of steps.
@@ -243,9 +232,12 @@ class Engine:
         if model_cfg.gradient_checkpointing:
             model.activation_checkpointing_enable({"use_reentrant": False})
         trained = [p for p in model.parameters() if p.requires_grad]
-        self._adamw = GuardedAdamW(trained, lr=optim.lr, weight_decay=optim.weight_decay)
+        self._adamw = GuardedAdamW(
+            trained, lr=optim.lr, weight_decay=optim.weight_decay, fused=torch.cuda.is_available()
+        )
         self._adamw.is_ready = False
-        self._engine = _initialise(TokenLogProbs(model), self._adamw, deepspeed_config(optim, model.dtype))
+        scorer = TokenLogProbs(model, banned)
+        self._engine = _initialise(scorer, self._adamw, deepspeed_config(optim, model.dtype))
         self._adamw.is_ready = True
         self._state = OptimizerState(model, self._adamw, self._engine.optimizer)
         self._can_share = optim.share_prompts and can_share_prompts(model)
@@ -314,21 +306,28 @@ class Engine:
     ) -> tuple[Tensor, Tensor | None]:
         """Return log-probs (N, T), 0 outside the mask, and entropies (N, T) or None."""
         device = self._device()
-        plan = layout(part, share=self._can_share)
+        shown = self._view(part)
+        plan = layout(part, share=self._can_share, seen=None if shown is None else shown.features)
         mask = torch.from_numpy(part.action_mask).to(device)
         ids, before = torch.from_numpy(plan.ids).to(device), torch.from_numpy(plan.before).to(device)
         targets = torch.from_numpy(part.ids).to(device)[mask]
-        more: dict[str, Tensor] = {}
-        if (forest := plan.forest) is not None:
-            tree, branch, positions = (
-                torch.from_numpy(a).to(device) for a in (forest.tree, forest.branch, forest.positions)
-            )
-            more = {"positions": positions, "attention": tree_attention(tree, branch)}
+        more = {name: tensor.to(device) for name, tensor in _placed(plan, shown).items()}
+        if plan.forest is not None:
+            tree, branch = (torch.from_numpy(a).to(device) for a in (plan.forest.tree, plan.forest.branch))
+            more["attention"] = tree_attention(tree, branch)
         with self._timed():
             logp, entropies = module(ids, before, targets, temperature, entropy, **more)
             empty = torch.zeros(mask.shape, device=device)
             grid = empty.masked_scatter(mask, logp)
             return grid, None if entropy == "none" else empty.masked_scatter(mask, entropies)
+
+    def _view(self, part: Batch) -> View | None:
+        """Return what the rows show to a model that reads pictures."""
+        if self._vision is not None:
+            return view(part, self._vision)
+        if any(part.row_pictures):
+            raise DataError("the batch has pictures, but the model reads text only")
+        return None
 
     def _mine(self, batch: Batch, rows: IntArray, *, keep_trajectories: bool = False) -> list[IntArray]:
         """Return this rank's micro-batches of some rows: equally many on all ranks, so some may be empty."""
@@ -536,13 +535,15 @@ class Engine:
         weights = None if is_plain else self._plain_weights()
         adapter = self._adapter_weights()
 
-        def save_adapter(partial: Path) -> None:
+        def save_more(partial: Path) -> None:
+            if self._vision is not None:
+                self._vision.save(partial)
             if self._adapter is not None:
                 self._adapter.save_pretrained(str(partial / "adapter"), state_dict=adapter)
 
         distributed.on_main(
             lambda: save_model(
-                folder, self._model, tokenizer, replace=True, weights=weights, also=save_adapter
+                folder, self._model, tokenizer, replace=True, weights=weights, also=save_more
             )
         )
 
@@ -572,6 +573,23 @@ def _select(batch: Batch, rows: IntArray) -> Batch:
     return part if len(rows) else pad_rows(part, 1)
 
 
+def _placed(plan: Layout, shown: View | None) -> dict[str, Tensor]:
+    """Return the positions of a layout's tokens, where they have to be said, and its pictures."""
+    forest = plan.forest
+    if shown is None:
+        return {} if forest is None else {"positions": torch.from_numpy(forest.positions)}
+    positions, features = shown.positions, shown.features
+    if forest is not None:
+        positions = positions[:, forest.row, forest.positions]
+        features = np.where(forest.tree >= 0, features[forest.row, forest.positions], -1)
+    return {
+        "positions": torch.from_numpy(positions),
+        "pixels": shown.pixels,
+        "grid": shown.grid,
+        "features": torch.from_numpy(features[features >= 0]),
+    }
+
+
 def tree_attention(tree: Tensor, branch: Tensor) -> Tensor:
     """Return what each token of a layout sees: the prompt of its tree and its own branch, up to itself.
 
@@ -590,7 +608,7 @@ def tree_attention(tree: Tensor, branch: Tensor) -> Tensor:
 
 def can_share_prompts(model: PreTrainedModel) -> bool:
     """Return whether a model takes any attention mask and any positions."""
-    cfg = model.config
+    cfg = model.config.get_text_config()
     layers = set(getattr(cfg, "layer_types", None) or ["full_attention"])
     takes = inspect.signature(model.base_model.forward).parameters
     has_rotation = getattr(cfg, "rope_parameters", None) is not None or hasattr(cfg, "rope_theta")

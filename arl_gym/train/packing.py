@@ -27,8 +27,10 @@ _LONGEST = 4096
 class Forest:
     """Where the tokens of M rows of L stand in their trees."""
 
+    row: IndexArray
+    """(M, L): the row of the batch that a token was taken from, one of those that share it."""
     positions: IntArray
-    """(M, L)."""
+    """(M, L): where it stands in that row."""
     tree: IndexArray
     """(M, L): which tree of its row a token belongs to, -1 on padding."""
     branch: IndexArray
@@ -48,17 +50,19 @@ class Layout:
     """None: the rows are as they were, one sequence each."""
 
 
-def layout(part: Batch, *, share: bool) -> Layout:
+def layout(part: Batch, *, share: bool, seen: IntArray | None = None) -> Layout:
     """Lay the rows of a micro-batch out for the model.
 
     Args:
         part: The rows.
         share: Whether prompts may be shared; they are where that saves enough tokens.
+        seen: (N, T): what tokens stand for besides their id, the features of pictures; prompts are one only
+            if that is equal too.
     """
     n_rows, width = part.ids.shape
     rows, columns = np.nonzero(part.action_mask)
     plain = Layout(ids=part.ids, before=rows * width + columns - 1)
-    trees = _grow(part) if share and len(rows) else []
+    trees = _grow(part, seen) if share and len(rows) else []
     if not trees or len(trees) >= n_rows:
         return plain
     bins = _fill(trees)
@@ -77,7 +81,7 @@ class _Tree:
     """Sum of the squared lengths of the rows: what attention costs without sharing."""
 
 
-def _grow(part: Batch) -> list[_Tree]:
+def _grow(part: Batch, seen: IntArray | None) -> list[_Tree]:
     """Make trees of rows with one prompt, none of which costs more attention than its rows would alone."""
     starts = part.action_mask.argmax(axis=1)
     limit = min(2 * int(part.lengths.max()), _LONGEST)
@@ -85,7 +89,7 @@ def _grow(part: Batch) -> list[_Tree]:
     trees: list[_Tree] = []
     for row in np.flatnonzero(part.action_mask.any(axis=1)).tolist():
         start, inputs = int(starts[row]), int(part.lengths[row]) - 1  # the last token predicts nothing
-        key = part.ids[row, :start].tobytes()
+        key = part.ids[row, :start].tobytes() + (b"" if seen is None else seen[row, :start].tobytes())
         tree = open_trees.get(key)
         grown = 0 if tree is None else tree.size + inputs - start
         if tree is None or grown > limit or grown**2 > tree.squares + inputs**2:
@@ -116,6 +120,7 @@ def _fill(trees: Sequence[_Tree]) -> list[list[_Tree]]:
 def _laid_out(part: Batch, bins: Sequence[Sequence[_Tree]], length: int) -> Layout:
     shape = (len(bins), length)
     ids = np.full(shape, part.pad_id, dtype=np.int64)
+    row_of = np.zeros(shape, dtype=np.int32)
     positions = np.zeros(shape, dtype=np.int64)
     tree_of = np.full(shape, -1, dtype=np.int32)
     branch_of = np.zeros(shape, dtype=np.int32)
@@ -127,6 +132,7 @@ def _laid_out(part: Batch, bins: Sequence[Sequence[_Tree]], length: int) -> Layo
             tree_of[m, at : at + tree.size] = number
             root = slice(at, at + tree.prompt)
             ids[m, root] = part.ids[tree.rows[0], : tree.prompt]
+            row_of[m, root] = tree.rows[0]
             positions[m, root] = np.arange(tree.prompt)
             place[tree.rows, : tree.prompt] = m * length + np.arange(at, at + tree.prompt)
             at += tree.prompt
@@ -134,10 +140,11 @@ def _laid_out(part: Batch, bins: Sequence[Sequence[_Tree]], length: int) -> Layo
                 own = np.arange(tree.prompt, part.lengths[row] - 1)
                 end = at + len(own)
                 ids[m, at:end] = part.ids[row, own]
+                row_of[m, at:end] = row
                 positions[m, at:end] = own
                 branch_of[m, at:end] = branch
                 place[row, own] = m * length + np.arange(at, end)
                 at = end
     rows, columns = np.nonzero(part.action_mask)
-    forest = Forest(positions=positions, tree=tree_of, branch=branch_of)
+    forest = Forest(row=row_of, positions=positions, tree=tree_of, branch=branch_of)
     return Layout(ids=ids, before=place[rows, columns - 1], forest=forest)

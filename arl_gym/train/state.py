@@ -71,7 +71,7 @@ class OptimizerState:
         for tensor in flat or whole:
             if not self._adamw.state[tensor]:
                 zeros = {key: torch.zeros_like(tensor, requires_grad=False) for key in _MOMENTS}
-                self._adamw.state[tensor] = {"step": torch.tensor(0.0), **zeros}
+                self._adamw.state[tensor] = {"step": self._count(tensor, 0), **zeros}
         # Stages 1 and 2 look the moments up by parameter only after their own first step.
         getattr(self._optimizer, "_lazy_init_hp_params_optimizer_state", lambda: None)()
 
@@ -82,8 +82,12 @@ class OptimizerState:
 
     @step.setter
     def step(self, value: int) -> None:
-        for state in self._adamw.state.values():
-            state["step"] = torch.tensor(float(value))
+        for tensor, state in self._adamw.state.items():
+            state["step"] = self._count(tensor, value)
+
+    def _count(self, tensor: Tensor, steps: int) -> Tensor:
+        # Where AdamW itself has it: the fused kernel wants it beside the weights.
+        return torch.tensor(float(steps), device=tensor.device if self._adamw.defaults["fused"] else "cpu")
 
     def read(self, name: str) -> dict[str, Tensor]:
         """Return `weight`, `exp_avg` and `exp_avg_sq` of a parameter, in fp32, on its device."""

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from arl_gym.agents.types import Turn
 from arl_gym.errors import ConfigError, DataError
@@ -64,6 +65,56 @@ def test_a_turn_without_tokens_counts_as_a_turn_but_makes_no_row():
     batch = pack([trajectory(turn([1], []), turn([1], [2])), trajectory(turn([1], []))], pad_id=0)
     assert batch.segment.tolist() == [[-1, 1]]
     assert batch.turn_trajectory.tolist() == [0, 0, 1]
+
+
+def square(colour: str, size: int = 8) -> Image.Image:
+    return Image.new("RGB", (size, size), colour)
+
+
+def test_pictures_of_equal_pixels_are_kept_once():
+    batch = pack(
+        [
+            trajectory(
+                turn(pictures=[square("red"), square("blue")]), turn([3], pictures=[square("blue")]), copy=0
+            ),
+            trajectory(turn(pictures=[square("red")]), turn([3], pictures=[square("red", 4)]), turn([3]), copy=1),
+        ],
+        pad_id=PAD,
+    )
+    assert [(p.size, p.getpixel((0, 0))) for p in batch.pictures] == [
+        ((8, 8), (255, 0, 0)),
+        ((8, 8), (0, 0, 255)),
+        ((4, 4), (255, 0, 0)),
+    ]
+    assert batch.row_pictures == ((0, 1), (1,), (0,), (2,), ())
+
+
+def test_a_prompt_with_other_pixels_does_not_extend_the_row_though_its_ids_do():
+    for colour, rows in (("red", ((0, 1),)), ("green", ((0,), (1, 2)))):
+        later = turn([1, 2, 3, 4], [5], pictures=[square(colour), square("blue")])
+        batch = pack([trajectory(turn([1], [2, 3], pictures=[square("red")]), later)], pad_id=0)
+        assert batch.row_pictures == rows, colour
+
+
+def test_a_dialogue_has_the_pictures_of_all_its_turns():
+    # The second turn says nothing; what it was shown stays in the third one's prompt.
+    turns = [
+        turn([1], [2], pictures=[square("red")]),
+        turn([1, 2, 3], [], pictures=[square("blue")], append=True),
+        turn([1, 2, 3, 4], [5], pictures=[square("red")], append=True),
+    ]
+    assert pack([trajectory(*turns)], pad_id=0).row_pictures == ((0, 1, 0),)
+    # What was sampled beyond the tokens that the env read is gone, and so the dialogue goes on in a new row.
+    cut = [turn([1], [2, 3], pictures=[square("red")]), turn([1, 9], [5], pictures=[square("red")], append=True)]
+    assert pack([trajectory(*cut)], pad_id=0).row_pictures == ((0,), (0, 0))
+
+
+def test_chosen_and_dummy_rows_keep_their_own_pictures():
+    turns = [turn(pictures=[square(c)]) for c in ("red", "green", "blue")]
+    batch = pack([trajectory(t) for t in turns], pad_id=PAD)
+    part = pad_rows(batch.select([2, 0]), 2)
+    assert part.row_pictures == ((2,), (0,), (), ())
+    assert part.pictures == batch.pictures
 
 
 def test_nothing_packs_to_nothing():

@@ -9,8 +9,8 @@ from transformers import AutoModelForCausalLM
 from arl_gym.errors import ArlGymError, ConfigError, DataError
 from arl_gym.train.batch import pack, pad_rows
 from arl_gym.train.config import ModelConfig, OptimConfig
-from arl_gym.train.engine import Engine, GuardedAdamW, TokenLogProbs, deal, deepspeed_config, learning_rate
-from arl_gym.train.model import load_model, tiny_model, tiny_tokenizer
+from arl_gym.train.engine import Engine, GuardedAdamW, deal, deepspeed_config, learning_rate
+from arl_gym.train.model import tiny_model, tiny_tokenizer
 from tests.train.engine_jobs import (
     LORA,
     LOSS,
@@ -311,24 +311,6 @@ def test_scores_are_the_models_own_log_probs():
             assert batch.entropies[n, t] == pytest.approx(entropy, abs=1e-4)
     assert np.array_equal(batch.old_logprobs, batch.ref_logprobs)
     assert not batch.old_logprobs[~batch.action_mask].any()
-
-
-def test_chunking_changes_neither_log_probs_nor_gradient(monkeypatch):
-    model, _ = load_model("tiny", dtype="float32", seed=1)
-    scorer = TokenLogProbs(model)
-    ids = torch.randint(0, 256, (5, 20), generator=torch.Generator().manual_seed(0))
-    before = torch.arange(0, 99, 2)
-
-    def run():
-        model.zero_grad()
-        logp, entropy = scorer(ids, before, ids.flatten()[before + 1], 0.7, "graph")
-        (logp.sum() + 0.1 * entropy.sum()).backward()
-        return logp.detach(), torch.cat([p.grad.flatten() for p in model.parameters() if p.grad is not None])
-
-    whole = run()
-    monkeypatch.setattr("arl_gym.train.engine._CHUNK", 7)
-    for a, b in zip(whole, run(), strict=True):
-        assert torch.allclose(a, b, atol=1e-5)
 
 
 def test_learning_rate_warms_up_and_falls_to_its_final_factor():

@@ -38,6 +38,26 @@ def test_a_shared_prompt_is_laid_down_once_and_branches_follow_it():
     assert plan.before.tolist() == [7, 8, 7, 9, 10, 7, 11, 19, 20, 19, 19, 21]
 
 
+def test_a_layout_says_of_every_token_which_row_it_is_from():
+    plan = layout(pack(copies(), pad_id=0), share=True)
+    assert plan.forest is not None
+    assert plan.forest.row[:, :10].tolist() == [[0] * 9 + [1], [3] * 9 + [5]]
+
+
+def test_prompts_of_equal_ids_that_show_something_else_are_not_shared():
+    batch = pack(copies(), pad_id=0)
+    seen = np.full(batch.ids.shape, -1)
+    seen[:, 3] = [0, 0, 7, 1, 1, 1]
+    plan = layout(batch, share=True, seen=seen)
+    assert plan.forest is not None
+    # The third row has a tree of its own; it finds no room beside the others.
+    assert plan.ids.tolist() == [
+        [1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 13],
+        [9, 9, 9, 9, 9, 9, 9, 9, 20, 23, 0],
+        [1, 2, 3, 4, 5, 6, 7, 8, 15, 0, 0],
+    ]
+
+
 def test_small_trees_lie_side_by_side():
     prompts = [[n] * 6 for n in range(1, 4)]
     played = [

@@ -2,7 +2,10 @@
 
 from collections.abc import Sequence
 
+from PIL import Image
+
 from arl_gym.agents.types import Stop, Trajectory, Turn
+from arl_gym.core import Message
 
 
 def turn(
@@ -14,9 +17,12 @@ def turn(
     anchor: str = "",
     n_kept: int | None = None,
     logprobs: Sequence[float] | None = None,
+    pictures: Sequence[Image.Image] = (),
+    append: bool = False,
 ) -> Turn:
+    message: Message = {"role": "user", "content": [{"type": "image", "image": p} for p in pictures]}
     return Turn(
-        messages=[],
+        messages=[message] if pictures else [],
         response="",
         action="",
         env_reward=reward,
@@ -25,6 +31,7 @@ def turn(
         format_valid=penalty == 0.0,
         action_valid=True,
         finish="stop",
+        append=append,
         prompt_ids=list(prompt),
         completion_ids=list(completion),
         logprobs=[-0.5] * len(completion) if logprobs is None else list(logprobs),

@@ -1,0 +1,108 @@
+"""Placeholders and features agree, over 1,000 episodes of random play."""
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from arl_gym.agents.rollout import rollout
+from arl_gym.agents.tasks import task_ids
+from arl_gym.agents.types import Episode, Reply, Request
+from arl_gym.make import make_chat_vec
+from arl_gym.rng import Rng
+from arl_gym.train.batch import pack
+from arl_gym.train.chat import ChatCodec
+from arl_gym.train.config import OptimConfig
+from arl_gym.train.engine import Engine
+from arl_gym.train.model import load_model
+from arl_gym.train.pictures import view
+
+pytestmark = pytest.mark.timeout(180)
+
+
+class RandomPlay:
+    """Says a random move in tokens, sometimes after nothing but noise; reads no picture."""
+
+    def __init__(self, codec: ChatCodec):
+        self.codec = codec
+        self.queue: list[Request] = []
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        self.queue += requests
+
+    def poll(self) -> list[Reply]:
+        queue, self.queue = self.queue, []
+        return [self.reply(request) for request in queue]
+
+    def reply(self, request: Request) -> Reply:
+        rng = Rng(request.stream)
+        text = f"<think></think><action>{('up', 'down', 'left', 'right', '<|image_pad|>')[rng.below(5)]}</action>"
+        context = request.context_ids
+        if context is None:
+            prompt = self.codec.encode_prompt(request.messages)
+        else:
+            prompt = context + self.codec.encode_bridge(context, request.messages)
+        ids = self.codec.encode_response(text)
+        return Reply(
+            key=request.key,
+            response=text,
+            finish="stop",
+            prompt_ids=prompt,
+            completion_ids=ids,
+            logprobs=[-1.0] * len(ids),
+        )
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return load_model("tiny-vl", dtype="float32", seed=1)
+
+
+def random_play(codec, *, window, obs_mode, episodes):
+    options = {"prompt": "compact", "max_steps": 4, "tile_size": 16, "dim_room": (5, 6)}
+    vec = make_chat_vec("ARL/Sokoban-v0", 16, window=window, obs_mode=obs_mode, split="train", **options)
+    try:
+        ids = task_ids(vec, "train")
+        tasks = [Episode(task_id=ids[i // 4], group=i // 4, copy=i % 4) for i in range(episodes)]
+        return rollout(vec, RandomPlay(codec), tasks, env_id="ARL/Sokoban-v0", seed=0)
+    finally:
+        vec.close()
+
+
+CASES = [(window, mode) for window in (0, 1, 2, None) for mode in ("image", "both")]
+
+
+@pytest.mark.parametrize(("window", "obs_mode"), CASES)
+def test_image_features_and_placeholders_agree_on_125_episodes_of_each_kind(loaded, window, obs_mode):
+    codec = ChatCodec(loaded.tokenizer, loaded.vision)
+    played = random_play(codec, window=window, obs_mode=obs_mode, episodes=125)
+    batch = pack(played, pad_id=codec.pad_id)
+    # A picture of 5 x 6 tiles of 16 pixels is 80 x 96: 3 x 3 tokens of 32 pixels each, the last row enlarged.
+    grid = codec.vision.pixels(batch.pictures)["image_grid_thw"]
+    features = grid.prod(dim=1).numpy() // 4
+    expected = [sum(int(features[k]) for k in shown) for shown in batch.row_pictures]
+    assert (batch.ids == codec.vision.image_id).sum(axis=1).tolist() == expected
+    assert not (batch.ids[batch.action_mask] == codec.vision.image_id).any()
+    n_turns = [len(t.turns) for t in played]
+    if window is None:
+        assert [len(shown) for shown in batch.row_pictures] == n_turns
+    else:
+        turns = [k for n in n_turns for k in range(n)]
+        assert [len(shown) for shown in batch.row_pictures] == [min(k, window) + 1 for k in turns]
+    assert len(batch.pictures) < 0.9 * sum(n_turns)  # copies begin with one board
+    seen = view(batch, codec.vision)
+    assert sorted(set(seen.features[seen.features >= 0].tolist())) == list(range(features.sum()))
+
+
+@pytest.mark.parametrize(("window", "obs_mode"), [(2, "image"), (None, "both")])
+def test_a_model_scores_random_play(loaded, window, obs_mode):
+    codec = ChatCodec(loaded.tokenizer, loaded.vision)
+    played = random_play(codec, window=window, obs_mode=obs_mode, episodes=8)
+    engine = Engine(
+        loaded.model, OptimConfig(zero_stage=0), temperature=1.0, reference=False, vision=loaded.vision
+    )
+    batch = engine.score(pack(played, pad_id=codec.pad_id))
+    scores = batch.old_logprobs[batch.action_mask]
+    # An untrained model finds every token about equally likely.
+    assert np.allclose(scores.mean(), -np.log(len(codec.tokenizer)), atol=1.0)

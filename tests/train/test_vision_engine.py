@@ -1,0 +1,186 @@
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+
+from arl_gym.errors import DataError
+from arl_gym.train.batch import pack
+from arl_gym.train.config import ModelConfig
+from arl_gym.train.engine import Engine
+from arl_gym.train.model import load_model
+from arl_gym.train.packing import layout
+from arl_gym.train.pictures import view
+from tests.train.engine_jobs import LORA, LOSS, OPTIM, first_gradient, master_weights
+from tests.train.ranks import run_ranks
+from tests.train.trajectories import trajectory
+from tests.train.vision_jobs import (
+    answered,
+    gradients,
+    logits,
+    scored,
+    shown,
+    square,
+    trajectories,
+    update_of,
+    vision_engine,
+)
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def distance(a, b):
+    """Relative to the second."""
+    return float(np.linalg.norm(a - b) / np.linalg.norm(b))
+
+
+@pytest.fixture(scope="module")
+def whole():
+    """One pass over all rows, each with a prompt of its own."""
+    return update_of(dataclasses.replace(OPTIM, share_prompts=False))
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    """What two ranks compute."""
+    return run_ranks("tests.train.vision_jobs", ["gradients"], tmp_path_factory.mktemp("two"))
+
+
+@pytest.fixture(scope="module")
+def one(tmp_path_factory):
+    """What one rank computes."""
+    return gradients(tmp_path_factory.mktemp("one"))
+
+
+@pytest.mark.parametrize("stage", [0, 1, 2, 3])
+@pytest.mark.slow
+def test_neither_stage_nor_ranks_nor_passes_without_pictures_change_the_gradient(one, two, stage):
+    expected = one["whole/gradient"]
+    for results in (one, *({k.removeprefix("gradients/"): v for k, v in r.items()} for r in two)):
+        assert distance(results[f"{stage}/gradient"], expected) < 1e-6
+        assert np.allclose(results[f"{stage}/old"], one["whole/old"], atol=1e-5)
+        assert np.allclose(results[f"{stage}/ref"], one["whole/old"], atol=1e-5)
+
+
+@pytest.mark.slow
+def test_all_ranks_play_with_the_trained_weights_at_every_stage(one, two):
+    for results in two:
+        for stage in range(4):
+            assert np.allclose(results[f"gradients/{stage}/after"], one["whole/after"], atol=1e-4)
+
+
+def test_scores_are_the_models_own_log_probs_after_its_pictures():
+    engine, codec = vision_engine(reference=False)
+    messages = [shown("go", "red"), shown("go", "blue", square("green", 96)), shown("go")]
+    played = [trajectory(answered(codec, m, [7])) for m in messages]
+    batch = engine.score(pack(played, pad_id=codec.pad_id))
+    for n, m in enumerate(messages):
+        said = torch.from_numpy(logits(engine.rollout_model(), codec, m)[-1])
+        said[list(codec.banned)] = -torch.inf
+        expected = float(torch.log_softmax(said, -1)[7])
+        assert batch.old_logprobs[n, batch.lengths[n] - 1] == pytest.approx(expected, abs=1e-6)
+
+
+def test_sharing_prompts_and_small_passes_change_neither_scores_nor_gradient(whole):
+    engine, codec = vision_engine()
+    batch = pack(trajectories(codec), pad_id=codec.pad_id)
+    plan = layout(batch, share=engine._can_share, seen=view(batch, codec.vision).features)
+    assert plan.ids.size < 0.6 * batch.ids.size
+    for cfg in (OPTIM, dataclasses.replace(OPTIM, micro_tokens=60)):
+        shared = update_of(cfg)
+        assert np.abs(shared["old"] - whole["old"]).max() < 1e-6
+        assert np.abs(shared["gradient"] - whole["gradient"]).max() < 1e-6
+        assert distance(shared["gradient"], whole["gradient"]) < 1e-5
+
+
+def gradient_of(engine, name):
+    engine._state.begin()
+    return engine._state.read(name)["exp_avg"] * 10  # 1 - beta1 is 0.1
+
+
+def test_the_gradient_reaches_the_vision_tower_and_depends_on_the_pixels():
+    found = []
+    for colour in ("red", "blue"):
+        engine, codec = vision_engine(reference=False)
+        batch = pack([trajectory(answered(codec, shown("go", colour), [7]))], pad_id=codec.pad_id)
+        engine.fit(batch, np.array([0]), lr=1e-3)
+        (name,) = (n for n in engine._state.parameters if n.endswith("patch_embed.proj.weight"))
+        found.append(gradient_of(engine, name))
+    assert all(float(g.norm()) > 1e-4 for g in found)
+    assert distance(found[0].numpy(), found[1].numpy()) > 0.1
+
+
+def test_without_pictures_the_vision_tower_gets_a_gradient_of_zero():
+    engine, codec = vision_engine(reference=False)
+    batch = pack([trajectory(answered(codec, shown("go"), [7]))], pad_id=codec.pad_id)
+    engine.fit(batch, np.array([0]), lr=1e-3)
+    towers = [n for n in engine._state.parameters if "visual" in n]
+    assert len(towers) > 10
+    assert all(not gradient_of(engine, n).any() for n in towers)
+
+
+def test_what_only_a_picture_tells_is_learnt():
+    engine, codec = vision_engine(reference=False)
+    answers = {"red": codec.encode_response("up"), "green": codec.encode_response("down")}
+    played = [trajectory(answered(codec, shown("go", c), a)) for c, a in answers.items()]
+    batch = pack(played, pad_id=codec.pad_id)
+    assert len({len(a) for a in answers.values()}) == 1
+    for _ in range(60):
+        engine.fit(batch, np.arange(2), lr=3e-3)
+    # Whoever does not look is wrong about the first token half of the time: ln 2 over the tokens of an answer.
+    assert engine.nll(batch) < 0.1 * np.log(2) / len(answers["red"])
+
+
+def test_the_reference_model_sees_pictures_and_stays_as_it_was():
+    engine, codec = vision_engine()
+    before = scored(engine, codec)
+    assert np.array_equal(before.old_logprobs, before.ref_logprobs)
+    engine.update(before, LOSS, total_steps=1)
+    after = scored(engine, codec)
+    assert np.array_equal(after.ref_logprobs, before.ref_logprobs)
+    assert np.abs(after.old_logprobs - before.old_logprobs).max() > 1e-3
+
+
+def test_adapters_are_trained_and_exported_with_pictures(tmp_path):
+    engine, codec = vision_engine(model_cfg=LORA)
+    before = scored(engine, codec)
+    for _ in range(2):  # an adapter's first half begins as zero, and the other's gradient with it
+        engine.update(before, LOSS, total_steps=2)
+    after = scored(engine, codec)
+    assert np.array_equal(after.ref_logprobs, before.old_logprobs)
+    assert np.abs(after.old_logprobs - before.old_logprobs).max() > 1e-3
+    engine.export(tmp_path / "model", codec.tokenizer)
+    loaded = load_model(str(tmp_path / "model"), dtype="float32", seed=0)
+    messages = shown("go", "red", "blue")
+    mine, theirs = (logits(m, codec, messages) for m in (engine.rollout_model(), loaded.model))
+    assert np.allclose(mine, theirs, atol=1e-5)
+    assert loaded.vision is not None
+    assert (tmp_path / "model" / "adapter").is_dir()
+
+
+def test_recomputing_activations_changes_no_gradient(whole):
+    recomputed = update_of(OPTIM, model_cfg=ModelConfig(gradient_checkpointing=True))
+    assert distance(recomputed["gradient"], whole["gradient"]) < 1e-5
+
+
+def test_an_exported_model_sees_what_the_trained_one_sees(tmp_path):
+    engine, codec = vision_engine(reference=False)
+    start = master_weights(engine)
+    engine.update(scored(engine, codec), LOSS, total_steps=1)
+    assert np.abs(master_weights(engine) - start).max() > 1e-4
+    engine.export(tmp_path / "model", codec.tokenizer)
+    loaded = load_model(str(tmp_path / "model"), dtype="float32", seed=0)
+    again = Engine(loaded.model, OPTIM, temperature=1.0, reference=False, vision=loaded.vision)
+    played = trajectories(codec)
+    batches = (e.score(pack(played, pad_id=codec.pad_id)) for e in (engine, again))
+    first, second = (b.old_logprobs for b in batches)
+    assert np.allclose(first, second, atol=1e-6)
+
+
+def test_a_model_that_reads_text_only_refuses_pictures():
+    _, codec = vision_engine(reference=False)
+    model = load_model("tiny", dtype="float32", seed=0).model
+    engine = Engine(model, OPTIM, temperature=1.0, reference=False)
+    batch = pack([trajectory(answered(codec, shown("go", "red"), [7]))], pad_id=codec.pad_id)
+    with pytest.raises(DataError, match="has pictures, but the model reads text only"):
+        engine.score(batch)
