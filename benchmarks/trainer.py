@@ -92,7 +92,8 @@ def theirs(steps: int, seed: int) -> list[Step]:
     """Train with TRL and return its steps."""
     trl, datasets = importlib.import_module("trl"), importlib.import_module("datasets")
     transformers = importlib.import_module("transformers")
-    model, tokenizer = load_model("tiny", dtype="float32", seed=seed)
+    loaded = load_model("tiny", dtype="float32", seed=seed)
+    model, tokenizer = loaded.model, loaded.tokenizer
     tokens: list[int] = []
     ends: list[float] = []
 

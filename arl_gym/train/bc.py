@@ -290,14 +290,15 @@ def clone_run(
     if not distributed.is_main():
         progress = None
     distributed.on_main(lambda: check_run_dir(cfg))
-    model, tokenizer = initial_model(cfg)
+    loaded = initial_model(cfg)
     codec = ChatCodec(
-        tokenizer,
+        loaded.tokenizer,
+        loaded.vision,
         enable_thinking=cfg.model.enable_thinking,
         chat_template_kwargs=cfg.model.chat_template_kwargs,
     )
     training, validation, n_too_long = _demonstrations(cfg, codec, check)
-    engine = Engine(model, cfg.optim, temperature=1.0, reference=False, model_cfg=cfg.model)
+    engine = Engine(loaded.model, cfg.optim, temperature=1.0, reference=False, model_cfg=cfg.model)
     opened: list[RunDir] = []
     distributed.on_main(lambda: opened.append(open_run_dir(cfg)))
     folder = Path(cfg.run_dir)
@@ -309,7 +310,7 @@ def clone_run(
                 validation,
                 cfg.clone,
                 seed=cfg.seed,
-                keep=lambda: engine.export(folder / "model", tokenizer),
+                keep=lambda: engine.export(folder / "model", loaded.tokenizer),
                 metrics=metrics,
                 max_s=max_s,
                 progress=progress,

@@ -2,19 +2,22 @@
 
 A prompt is rendered by the model's own chat template. Text of environments is tokenised as text: a special
 token spelled inside it (`<|im_end|>`) stays the characters it is. What was sampled is never tokenised again:
-a dialogue grows by a *bridge*, the ids between a completion and the next generation prompt.
+a dialogue grows by a *bridge*, the ids between a completion and the next generation prompt. A picture becomes
+as many copies of one token, its *placeholders*, as the model takes for it; nothing else makes that token.
 """
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
+from itertools import groupby
 from typing import Any, cast
 
 from transformers import PreTrainedTokenizerBase
 
-from arl_gym.core import Message
+from arl_gym.core import Message, Part, pictures_of
 from arl_gym.errors import ConfigError
 from arl_gym.rng import digest
+from arl_gym.train.vision import Vision
 
 _PROBE: list[Message] = [{"role": "user", "content": "."}]
 # Part of the response even where a tokenizer counts them among its special tokens.
@@ -27,6 +30,7 @@ class ChatCodec:
 
     Args:
         tokenizer: A fast tokenizer with a chat template and an end token.
+        vision: How the model reads pictures; None for a model of text, which refuses them.
         enable_thinking: Passed to templates that have the switch.
         chat_template_kwargs: Further arguments of the template.
 
@@ -38,6 +42,7 @@ class ChatCodec:
     def __init__(
         self,
         tokenizer: PreTrainedTokenizerBase,
+        vision: Vision | None = None,
         *,
         enable_thinking: bool = True,
         chat_template_kwargs: Mapping[str, Any] | None = None,
@@ -51,7 +56,7 @@ class ChatCodec:
             raise ConfigError(f"the tokenizer {name} has no eos token: responses could not end")
         if not tokenizer.is_fast:
             raise ConfigError(f"the tokenizer {name} is a slow one: expected a tokenizer.json")
-        self.tokenizer = tokenizer
+        self.tokenizer, self.vision = tokenizer, vision
         self.enable_thinking = enable_thinking
         self.chat_template_kwargs = dict(chat_template_kwargs or {})
         for key in self.chat_template_kwargs:
@@ -68,9 +73,15 @@ class ChatCodec:
         pad = self.tokenizer.pad_token_id
         return int(pad if pad is not None else self.tokenizer.eos_token_id)
 
+    @property
+    def banned(self) -> tuple[int, ...]:
+        """Tokens that no response may hold: they would pass for pictures."""
+        return self.vision.banned if self.vision is not None else ()
+
     def fingerprint(self) -> str:
-        """Return a digest of vocabulary and template: equal ones make the same ids of the same text."""
-        return digest(self.tokenizer.backend_tokenizer.to_str() + str(self.tokenizer.chat_template))
+        """Return a digest of vocabulary, template and sizes of pictures: equal ones make equal ids."""
+        sizes = self.vision.settings if self.vision is not None else ""
+        return digest(self.tokenizer.backend_tokenizer.to_str() + str(self.tokenizer.chat_template) + sizes)
 
     @cached_property
     def prefill(self) -> str:
@@ -99,13 +110,20 @@ class ChatCodec:
         return ids[0] if ids and ids[0] in self._hidden else int(self.tokenizer.eos_token_id)
 
     def encode_prompt(self, messages: Sequence[Message]) -> list[int]:
-        """Return the ids of a whole prompt, generation prompt included."""
+        """Return the ids of a whole prompt, generation prompt included.
+
+        Raises:
+            ConfigError: If there is a picture and the model reads text only, or its template leaves one out.
+        """
         return self._encode(messages, lambda m: self._render(m, True))
 
     def encode_bridge(self, context_ids: Sequence[int], messages: Sequence[Message]) -> list[int]:
         """Return the ids that join `context_ids` (ending in a completion) to a prompt with the new messages.
 
         The end token is part of the bridge exactly if the completion lacks it.
+
+        Raises:
+            ConfigError: As in `encode_prompt`.
         """
         mark = _mark("A", messages)
 
@@ -116,6 +134,11 @@ class ChatCodec:
         ids = self._encode(messages, render)
         ended = bool(context_ids) and context_ids[-1] in self.eos_ids
         return ids[1:] if ended and ids and ids[0] == context_ids[-1] else ids
+
+    def collapse(self, ids: Sequence[int]) -> list[int]:
+        """Return the ids with one placeholder a picture, as vLLM wants them."""
+        image_id = self.vision.image_id if self.vision is not None else None
+        return [i for key, run in groupby(ids) for i in ([key] if key == image_id else run)]
 
     def encode_response(self, text: str) -> list[int]:
         """Return the ids of a response that a demonstrator wrote, end token included.
@@ -152,38 +175,75 @@ class ChatCodec:
         )
         return str(text)
 
-    def _encode(self, messages: Sequence[Message], render: Any) -> list[int]:
-        texts = [_text(m) for m in messages]
-        if not any(s in t for t in texts for s in self._special):
-            return self._tokenise(render(messages), special=True)
-        # Somebody spelled a special token: render with marks in place of the contents, so that the template's
-        # own special tokens and the characters of the contents are tokenised apart.
+    def _encode(self, messages: Sequence[Message], render: Callable[[Sequence[Message]], str]) -> list[int]:
+        shown = [_plain(m) for m in messages]
+        pictures = pictures_of(shown)
+        if pictures and self.vision is None:
+            raise ConfigError("this model reads text only, got an image: set obs_mode to text")
+        texts = [text for message in shown for text in _texts(message)]
+        if any(s in t for t in texts for s in self._special):
+            ids = self._encode_apart(shown, texts, render)
+        else:
+            ids = self._tokenise(render(shown), special=True)
+        return self._expand(ids, pictures) if self.vision is not None else ids
+
+    def _encode_apart(
+        self, messages: Sequence[Message], texts: Sequence[str], render: Callable[[Sequence[Message]], str]
+    ) -> list[int]:
+        """Return the ids where somebody spelled a special token.
+
+        Renders with marks in place of the texts, so that the template's own special tokens and the characters
+        of the texts are tokenised apart.
+        """
         marks = [_mark(str(i), messages) for i in range(len(texts))]
-        rest = render([{"role": m["role"], "content": mark} for m, mark in zip(messages, marks, strict=True)])
+        left = iter(marks)
+        rest = render([_with_texts(message, left) for message in messages])
         ids: list[int] = []
         for mark, text in zip(marks, texts, strict=True):
             before, rest = rest.split(mark, 1)
             ids += self._tokenise(before, special=True) + self._tokenise(text, special=False)
         return ids + self._tokenise(rest, special=True)
 
+    def _expand(self, ids: Sequence[int], pictures: Sequence[Any]) -> list[int]:
+        """Return the ids with as many placeholders for each picture as it takes."""
+        assert self.vision is not None
+        if (found := ids.count(self.vision.image_id)) != len(pictures):
+            raise ConfigError(f"the chat template writes {found} placeholders for {len(pictures)} pictures")
+        sizes = iter([self.vision.n_tokens(picture) for picture in pictures])
+        return [i for key in ids for i in [key] * (next(sizes) if key == self.vision.image_id else 1)]
+
     def _tokenise(self, text: str, *, special: bool) -> list[int]:
         out = self.tokenizer(text, add_special_tokens=False, split_special_tokens=not special)
         return list(out["input_ids"])
 
 
-def _text(message: Message) -> str:
+def _plain(message: Message) -> Message:
+    """Return the message with a string as its content, unless there is a picture."""
+    if pictures_of([message]):
+        return message
+    return {"role": message["role"], "content": "".join(_texts(message))}
+
+
+def _texts(message: Message) -> list[str]:
+    """Return the texts of a message, in order."""
     content = message["content"]
     if isinstance(content, str):
-        return content
-    kinds = [p["type"] for p in content if p["type"] != "text"]
-    if kinds:
-        raise ConfigError(f"this policy reads text only, got a message with {kinds[0]} parts: use obs text")
-    return "".join(p["text"] for p in content)
+        return [content]
+    return [part["text"] for part in content if part["type"] == "text"]
+
+
+def _with_texts(message: Message, texts: Iterator[str]) -> Message:
+    """Return the message with other texts, taken one after another."""
+    content = message["content"]
+    if isinstance(content, str):
+        return {"role": message["role"], "content": next(texts)}
+    parts: list[Part] = [{"type": "text", "text": next(texts)} if p["type"] == "text" else p for p in content]
+    return {"role": message["role"], "content": parts}
 
 
 def _mark(name: str, messages: Sequence[Message]) -> str:
     """Return a string of private-use characters that occurs in no message."""
     mark = f"\ue000{name}\ue001"
-    while any(mark in _text(m) for m in messages):
+    while any(mark in text for m in messages for text in _texts(m)):
         mark = f"\ue000{mark}\ue001"
     return mark

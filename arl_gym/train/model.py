@@ -1,10 +1,12 @@
-"""Models and tokenizers: loading a Hugging Face folder, and making the tiny Qwen3 of the demo.
+"""Models and tokenizers: loading a Hugging Face folder, and making the tiny Qwen3 and Qwen3-VL.
 
->>> model, tokenizer = load_model("tiny", dtype="float32", seed=0)  # doctest: +SKIP
+>>> loaded = load_model("tiny", dtype="float32", seed=0)  # doctest: +SKIP
+>>> loaded.model, loaded.tokenizer, loaded.vision  # doctest: +SKIP
 """
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -13,19 +15,25 @@ from safetensors import SafetensorError
 from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 from torch import Tensor
 from transformers import (
+    AutoConfig,
     AutoModelForCausalLM,
+    AutoModelForImageTextToText,
     AutoTokenizer,
     PreTrainedModel,
     PreTrainedTokenizerBase,
     PreTrainedTokenizerFast,
     Qwen3Config,
     Qwen3ForCausalLM,
+    Qwen3VLConfig,
+    Qwen3VLForConditionalGeneration,
 )
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 from transformers.utils.logging import disable_progress_bar
 
 from arl_gym.errors import ArlGymError, ConfigError, DependencyMissing
 from arl_gym.train.config import ModelConfig, RunConfig
 from arl_gym.train.state import gathered
+from arl_gym.train.vision import FAMILIES, Vision, load_vision
 
 if TYPE_CHECKING:
     from peft import PeftModel
@@ -34,23 +42,42 @@ if TYPE_CHECKING:
 _WORDS = ("system", "user", "assistant", "up", "down", "left", "right")
 _TAGS = ("<think>", "</think>", "<action>", "</action>", "√")
 _SPECIAL = ("<|endoftext|>", "<|im_start|>", "<|im_end|>")
+_SEEING = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
 _TEMPLATE = (
     "{% for m in messages %}<|im_start|>{{ m['role'] }}\n{{ m['content'] }}<|im_end|>\n{% endfor %}"
     "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+_SEEING_TEMPLATE = _TEMPLATE.replace(
+    "{{ m['content'] }}",
+    "{% if m['content'] is string %}{{ m['content'] }}{% else %}{% for part in m['content'] %}"
+    "{% if part['type'] == 'image' %}<|vision_start|><|image_pad|><|vision_end|>"
+    "{% else %}{{ part['text'] }}{% endif %}{% endfor %}{% endif %}",
+)
 
 
-def tiny_tokenizer(words: Sequence[str] = ()) -> PreTrainedTokenizerFast:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loaded:
+    """A model with what belongs to it."""
+
+    model: PreTrainedModel
+    tokenizer: PreTrainedTokenizerBase
+    vision: Vision | None = None
+    """How it reads pictures; None for a model of text."""
+
+
+def tiny_tokenizer(words: Sequence[str] = (), *, vision: bool = False) -> PreTrainedTokenizerFast:
     """Return a byte-level tokenizer (any text is encodable) with the words of an agent as single tokens.
 
     Args:
         words: More words that are a token, alone and together with a blank before them.
+        vision: Whether it has the tokens around pictures, and a template that takes lists of parts.
     """
+    special = (*_SPECIAL, *_SEEING) if vision else _SPECIAL
     alphabet = {char: i for i, char in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
     inner = Tokenizer(models.BPE(vocab=alphabet, merges=[]))
     inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     inner.decoder = decoders.ByteLevel()
-    inner.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in _SPECIAL])
+    inner.add_special_tokens([AddedToken(t, special=True, normalized=False) for t in special])
     inner.add_tokens([AddedToken(t, normalized=False) for t in _TAGS])
     # single_word: the "up" of "group" stays letters
     more = [word for word in dict.fromkeys(words) if word not in _WORDS]
@@ -62,7 +89,7 @@ def tiny_tokenizer(words: Sequence[str] = ()) -> PreTrainedTokenizerFast:
         pad_token="<|endoftext|>",
         clean_up_tokenization_spaces=False,
     )
-    tokenizer.chat_template = _TEMPLATE
+    tokenizer.chat_template = _SEEING_TEMPLATE if vision else _TEMPLATE
     return tokenizer
 
 
@@ -83,11 +110,95 @@ def tiny_model(
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
-    with torch.random.fork_rng(
-        devices=[]
-    ):  # the weights follow the seed, the caller's stream stays as it was
+    return _random(lambda: Qwen3ForCausalLM(config), seed)
+
+
+def tiny_vision_model(
+    tokenizer: PreTrainedTokenizerBase, *, seed: int, hidden: int = 96, layers: int = 3
+) -> PreTrainedModel:
+    """Return a random Qwen3-VL of about 0.6 million parameters that reads 16 x 16 pixels as a token.
+
+    That is a token a cell of Sokoban with `tile_size=16`, and a quarter of the pixels, patches and time of
+    the 32 that a big Qwen3-VL needs for it: the tower joins no patches.
+
+    Args:
+        tokenizer: With the tokens around pictures.
+        seed: Of the weights.
+        hidden: Width of the language model.
+        layers: Of the language model; at least 2, that take in what the tower's two saw.
+    """
+    vocabulary = tokenizer.get_vocab()
+    start, end, image, video = (vocabulary[token] for token in _SEEING)
+    config = Qwen3VLConfig(
+        text_config={
+            "vocab_size": len(tokenizer),
+            "hidden_size": hidden,
+            "intermediate_size": 3 * hidden,
+            "num_hidden_layers": layers,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 32,
+            "max_position_embeddings": 4096,
+            # of the 16 frequencies of a head: along time, height and width, in turns
+            "rope_parameters": {
+                "rope_type": "default",
+                "rope_theta": 10_000.0,
+                "mrope_section": [6, 5, 5],
+                "mrope_interleaved": True,
+            },
+            "eos_token_id": tokenizer.eos_token_id,
+            "pad_token_id": tokenizer.pad_token_id,
+            "tie_word_embeddings": True,
+        },
+        vision_config={
+            "depth": 2,
+            "hidden_size": 64,
+            "intermediate_size": 128,
+            "num_heads": 4,
+            "patch_size": 16,
+            "spatial_merge_size": 1,
+            "temporal_patch_size": 2,
+            "out_hidden_size": hidden,
+            "num_position_embeddings": 256,
+            "deepstack_visual_indexes": [0, 1],
+        },
+        image_token_id=image,
+        video_token_id=video,
+        vision_start_token_id=start,
+        vision_end_token_id=end,
+        tie_word_embeddings=True,
+    )
+    return _random(lambda: Qwen3VLForConditionalGeneration(config), seed)
+
+
+def _random(make: Callable[[], PreTrainedModel], seed: int) -> PreTrainedModel:
+    """Return a model whose weights follow the seed; the caller's stream stays as it was."""
+    with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return Qwen3ForCausalLM(config)
+        return make()
+
+
+def tiny_vision(model: PreTrainedModel, *, min_pixels: int = 0, max_pixels: int = 0) -> Vision:
+    """Return how a `tiny_vision_model` reads pictures: as they are, up to a thousand pixels square.
+
+    Args:
+        model: Made by that.
+        min_pixels: As in `load_vision`; 0 is one patch.
+        max_pixels: As in `load_vision`; 0 is a thousand pixels square.
+    """
+    tower = model.config.vision_config
+    processor = Qwen2VLImageProcessorPil(
+        patch_size=tower.patch_size,
+        merge_size=tower.spatial_merge_size,
+        temporal_patch_size=tower.temporal_patch_size,
+        size={
+            "shortest_edge": min_pixels or tower.patch_size**2,
+            "longest_edge": max_pixels or 1 << 20,
+        },
+        image_mean=[0.5, 0.5, 0.5],
+        image_std=[0.5, 0.5, 0.5],
+    )
+    return Vision(model, processor)
 
 
 def load_model(
@@ -97,30 +208,41 @@ def load_model(
     seed: int,
     words: Sequence[str] = (),
     attn_implementation: str = "",
-) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Load a causal language model and its tokenizer.
+    image_min_pixels: int = 0,
+    image_max_pixels: int = 0,
+) -> Loaded:
+    """Load a causal language model, of text or of one of `vision.FAMILIES`, and its tokenizer.
 
     Args:
-        path: "tiny", a folder, or a hub id (needs a reachable hub).
+        path: "tiny", "tiny-vl", a folder, or a hub id (needs a reachable hub).
         dtype: Type of the parameters.
-        seed: Weights of "tiny".
-        words: Single tokens of "tiny"; see `tiny_tokenizer`.
-        attn_implementation: Attention of transformers; empty is its own choice. "tiny" has only that.
+        seed: Weights of the tiny ones.
+        words: Single tokens of the tiny ones; see `tiny_tokenizer`.
+        attn_implementation: Attention of transformers; empty is its own choice. The tiny ones have only that.
+        image_min_pixels: See `load_vision`.
+        image_max_pixels: See `load_vision`.
 
     Raises:
-        ConfigError: If the folder has no config, no weights or no tokenizer, or the tokenizer has tokens that
-            the model does not know.
+        ConfigError: If the folder has no config, no weights, no tokenizer or no image processor, or the
+            tokenizer has tokens that the model does not know.
     """
+    limits = {"min_pixels": image_min_pixels, "max_pixels": image_max_pixels}
     disable_progress_bar()  # type: ignore[no-untyped-call]  # two bars for one file, in the middle of our own lines
     if path == "tiny":
         tokenizer = tiny_tokenizer(words)
-        return tiny_model(tokenizer, seed=seed).to(getattr(torch, dtype)), tokenizer
+        return Loaded(model=tiny_model(tokenizer, seed=seed).to(getattr(torch, dtype)), tokenizer=tokenizer)
+    if path == "tiny-vl":
+        tokenizer = tiny_tokenizer(words, vision=True)
+        model = tiny_vision_model(tokenizer, seed=seed).to(getattr(torch, dtype))
+        return Loaded(model=model, tokenizer=tokenizer, vision=tiny_vision(model, **limits))
     folder = Path(path)
     if folder.exists() or path.startswith((".", "/", "~")):
         _check_folder(folder.expanduser())
     try:
         loaded = AutoTokenizer.from_pretrained(path)
-        model = AutoModelForCausalLM.from_pretrained(
+        sees = AutoConfig.from_pretrained(path).model_type in FAMILIES
+        family = AutoModelForImageTextToText if sees else AutoModelForCausalLM
+        model = family.from_pretrained(
             path, dtype=getattr(torch, dtype), attn_implementation=attn_implementation or None
         )
     except (OSError, ValueError, KeyError, ImportError) as err:
@@ -131,11 +253,11 @@ def load_model(
         raise ConfigError(
             f"the tokenizer of {path!r} is another model's: it has {len(loaded)} tokens, the model {rows}"
         )
-    return model, loaded
+    return Loaded(model=model, tokenizer=loaded, vision=load_vision(path, model, **limits) if sees else None)
 
 
-def initial_model(cfg: RunConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerBase]:
-    """Return the model that a run starts from, and its tokenizer; see `load_model`."""
+def initial_model(cfg: RunConfig) -> Loaded:
+    """Return the model that a run starts from; see `load_model`."""
     m = cfg.model
     return load_model(
         m.path,
@@ -143,6 +265,8 @@ def initial_model(cfg: RunConfig) -> tuple[PreTrainedModel, PreTrainedTokenizerB
         seed=cfg.seed,
         words=m.words.split(),
         attn_implementation=m.attn_implementation,
+        image_min_pixels=m.image_min_pixels,
+        image_max_pixels=m.image_max_pixels,
     )
 
 
@@ -216,6 +340,7 @@ def save_model(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerBase,
     *,
+    vision: Vision | None = None,
     replace: bool = False,
     weights: dict[str, Tensor] | None = None,
     also: Callable[[Path], None] | None = None,
@@ -226,6 +351,7 @@ def save_model(
         folder: Where.
         model: Whose weights and configuration are written.
         tokenizer: Goes with it.
+        vision: Goes with it, if it reads pictures.
         replace: Whether the folder may exist.
         weights: Written instead of the model's own.
         also: Writes more into the folder before it gets its name.
@@ -240,6 +366,8 @@ def save_model(
     try:
         model.save_pretrained(partial, state_dict=weights)
         tokenizer.save_pretrained(partial)
+        if vision is not None:
+            vision.save(partial)
         if also is not None:
             also(partial)
         if folder.exists():

@@ -112,9 +112,11 @@ class Trainer:
 
     def __init__(self, cfg: RunConfig, folder: Path, stop: StopSignal, *, resume: str, say: Say):
         self.cfg, self.folder, self.stop, self.say = cfg, folder, stop, say
-        self.model, self.tokenizer = initial_model(cfg)
+        self.loaded = initial_model(cfg)
+        self.model, self.tokenizer = self.loaded.model, self.loaded.tokenizer
         self.codec = ChatCodec(
             self.tokenizer,
+            self.loaded.vision,
             enable_thinking=cfg.model.enable_thinking,
             chat_template_kwargs=cfg.model.chat_template_kwargs,
         )
@@ -470,10 +472,10 @@ def export(run_dir: Path, which: str, out: Path) -> int:
     found = Checkpoints(run_dir / "checkpoints", keep=cfg.checkpoint.keep).read(which)
     if found is None:
         raise ConfigError(f"{run_dir} has no checkpoint")
-    model, tokenizer = initial_model(cfg)
-    engine = Engine(model, cfg.optim, temperature=1.0, reference=False, model_cfg=cfg.model)
+    loaded = initial_model(cfg)
+    engine = Engine(loaded.model, cfg.optim, temperature=1.0, reference=False, model_cfg=cfg.model)
     engine.load(found.folder)
-    engine.export(out, tokenizer)
+    engine.export(out, loaded.tokenizer)
     return found.step
 
 

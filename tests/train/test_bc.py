@@ -61,7 +61,7 @@ def test_thoughts_are_cloned_unless_switched_off():
 
 
 def test_loss_falls_on_exactly_the_experts_tokens():
-    codec = ChatCodec(load_model("tiny", dtype="float32", seed=0)[1])
+    codec = ChatCodec(load_model("tiny", dtype="float32", seed=0).tokenizer)
     played = tokenise(collect(config(), split="train", episodes=3), codec)
     batch = pack(played, pad_id=codec.pad_id)
     turns = [turn for t in played for turn in t.turns]
@@ -74,7 +74,7 @@ def test_loss_falls_on_exactly_the_experts_tokens():
 
 def test_dialogue_demonstrations_become_one_row_each():
     cfg = config(env={"prompt": "compact", "window": "dialogue", "kwargs": {"text_format": "inner"}})
-    codec = ChatCodec(load_model("tiny", dtype="float32", seed=0)[1])
+    codec = ChatCodec(load_model("tiny", dtype="float32", seed=0).tokenizer)
     played = tokenise(collect(cfg, split="train", episodes=4), codec)
     batch = pack(played, pad_id=codec.pad_id)
     assert batch.n_rows == 4
@@ -95,8 +95,8 @@ def test_cloning_lowers_the_validation_loss_and_keeps_the_best_model(tmp_path):
 
 
 def test_cloning_stops_when_the_validation_loss_stops_improving(tmp_path):
-    model, tokenizer = load_model("tiny", dtype="float32", seed=0)
-    codec = ChatCodec(tokenizer)
+    loaded = load_model("tiny", dtype="float32", seed=0)
+    model, codec = loaded.model, ChatCodec(loaded.tokenizer)
     batch = pack(tokenise(collect(config(), split="train", episodes=3), codec), pad_id=codec.pad_id)
     engine = Engine(model, OptimConfig(), temperature=1.0, reference=False)
     kept = []

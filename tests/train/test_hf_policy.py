@@ -12,8 +12,8 @@ from arl_gym.train.policies.hf import HFPolicy, truncated
 
 @pytest.fixture(scope="module")
 def model_and_codec():
-    model, tokenizer = load_model("tiny", dtype="float32", seed=3)
-    return model.eval(), ChatCodec(tokenizer)
+    loaded = load_model("tiny", dtype="float32", seed=3)
+    return loaded.model.eval(), ChatCodec(loaded.tokenizer)
 
 
 def policy(model_and_codec, **changes):

@@ -15,6 +15,11 @@ from arl_gym.train.model import (
 )
 
 
+def tiny():
+    loaded = load_model("tiny", dtype="float32", seed=5)
+    return loaded.model, loaded.tokenizer
+
+
 def test_tiny_weights_follow_the_seed_and_leave_the_global_stream_alone():
     tokenizer = tiny_tokenizer()
     before = torch.random.get_rng_state()
@@ -42,30 +47,30 @@ def test_words_are_one_token_each_with_their_blank(tmp_path):
 
 
 def test_a_saved_model_reloads_with_equal_weights_and_tokens(tmp_path):
-    model, tokenizer = load_model("tiny", dtype="float32", seed=5)
+    model, tokenizer = tiny()
     save_model(tmp_path / "m", model, tokenizer)
-    again, loaded = load_model(str(tmp_path / "m"), dtype="float32", seed=0)
-    assert all(torch.equal(v, again.state_dict()[k]) for k, v in model.state_dict().items())
+    again = load_model(str(tmp_path / "m"), dtype="float32", seed=0)
+    assert all(torch.equal(v, again.model.state_dict()[k]) for k, v in model.state_dict().items())
     text = "<think></think><action>up</action> cup"
-    assert loaded(text)["input_ids"] == tokenizer(text)["input_ids"]
-    assert loaded.chat_template == tokenizer.chat_template
+    assert again.tokenizer(text)["input_ids"] == tokenizer(text)["input_ids"]
+    assert again.tokenizer.chat_template == tokenizer.chat_template
 
 
 def test_saving_over_a_model_needs_replace(tmp_path):
-    model, tokenizer = load_model("tiny", dtype="float32", seed=5)
+    model, tokenizer = tiny()
     save_model(tmp_path / "m", model, tokenizer)
     with pytest.raises(ConfigError, match="exists already"):
         save_model(tmp_path / "m", model, tokenizer)
     other = tiny_model(tokenizer, seed=6)
     save_model(tmp_path / "m", other, tokenizer, replace=True)
-    again, _ = load_model(str(tmp_path / "m"), dtype="float32", seed=0)
+    again = load_model(str(tmp_path / "m"), dtype="float32", seed=0).model
     key = "model.embed_tokens.weight"
     assert torch.equal(again.state_dict()[key], other.state_dict()[key])
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
 
 
 def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path):
-    model, tokenizer = load_model("tiny", dtype="float32", seed=5)
+    model, tokenizer = tiny()
     (tmp_path / "file").write_text("")
     with pytest.raises(ArlGymError, match="cannot write the model folder"):
         save_model(tmp_path / "file" / "m", model, tokenizer)
@@ -80,7 +85,7 @@ def test_a_folder_that_cannot_be_written_is_one_clear_error(tmp_path):
     ],
 )
 def test_an_incomplete_model_folder_is_named(tmp_path, missing, message):
-    model, tokenizer = load_model("tiny", dtype="float32", seed=5)
+    model, tokenizer = tiny()
     save_model(tmp_path / "m", model, tokenizer)
     (tmp_path / "m" / missing).unlink()
     with pytest.raises(ConfigError, match=message):
@@ -90,7 +95,7 @@ def test_an_incomplete_model_folder_is_named(tmp_path, missing, message):
 def test_a_missing_or_damaged_folder_is_one_clear_error(tmp_path):
     with pytest.raises(ConfigError, match=r"no config\.json"):
         load_model(str(tmp_path / "nothing"), dtype="float32", seed=0)
-    model, tokenizer = load_model("tiny", dtype="float32", seed=5)
+    model, tokenizer = tiny()
     save_model(tmp_path / "m", model, tokenizer)
     (tmp_path / "m" / "config.json").write_text(json.dumps({"model_type": "no-such-model"}))
     with pytest.raises(ConfigError, match="cannot load the model"):
@@ -129,8 +134,8 @@ def test_plain_weights_have_the_names_of_the_model_and_the_adapter_merged_in():
 
 
 def test_the_attention_asked_for_is_used(tmp_path):
-    save_model(tmp_path / "m", *load_model("tiny", dtype="float32", seed=5))
-    model, _ = load_model(str(tmp_path / "m"), dtype="float32", seed=0, attn_implementation="eager")
+    save_model(tmp_path / "m", *tiny())
+    model = load_model(str(tmp_path / "m"), dtype="float32", seed=0, attn_implementation="eager").model
     assert model.config._attn_implementation == "eager"
     with pytest.raises(ConfigError, match="cannot load the model"):
         load_model(str(tmp_path / "m"), dtype="float32", seed=0, attn_implementation="no_such_thing")

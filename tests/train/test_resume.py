@@ -208,7 +208,8 @@ def test_a_run_does_not_go_on_with_another_tokenizer(tmp_path):
     from arl_gym.train.model import load_model, save_model
 
     start = tmp_path / "start"
-    save_model(start, *load_model("tiny", dtype="float32", seed=9))
+    tiny = load_model("tiny", dtype="float32", seed=9)
+    save_model(start, tiny.model, tiny.tokenizer)
     cfg = resolve(values(tmp_path / "run", steps=1, eval={}, model={"path": str(start), "max_context": 64}))
     train(cfg)
     template = start / "chat_template.jinja"

@@ -85,8 +85,8 @@ def test_recorded_trajectories_carry_the_sampled_tokens(two_runs):
 
 
 def test_the_trained_model_differs_from_its_start_and_reloads(two_runs):
-    model, _ = load_model(str(two_runs[0] / "model"), dtype="float32", seed=0)
-    start, _ = load_model("tiny", dtype="float32", seed=0)
+    model = load_model(str(two_runs[0] / "model"), dtype="float32", seed=0).model
+    start = load_model("tiny", dtype="float32", seed=0).model
     key = "model.layers.0.mlp.up_proj.weight"
     assert not (model.state_dict()[key] == start.state_dict()[key]).all()
 
@@ -97,8 +97,8 @@ def test_a_step_without_usable_groups_is_skipped_and_counted(tmp_path):
     rows = read_metrics(tmp_path / "run" / "metrics.jsonl")
     assert [r["optim/skipped_batches"] for r in rows] == [1.0, 1.0]
     assert [r["rollout/groups_dropped"] for r in rows] == [4.0, 4.0]
-    start, _ = load_model("tiny", dtype="float32", seed=0)
-    end, _ = load_model(str(folder), dtype="float32", seed=0)
+    start = load_model("tiny", dtype="float32", seed=0).model
+    end = load_model(str(folder), dtype="float32", seed=0).model
     assert all((start.state_dict()[k] == v).all() for k, v in end.state_dict().items())
 
 
@@ -182,6 +182,7 @@ def test_somebody_elses_environment_trains(tmp_path):
 
 
 def test_any_local_model_folder_trains(tmp_path):
-    save_model(tmp_path / "start", *load_model("tiny", dtype="float32", seed=9))
+    start = load_model("tiny", dtype="float32", seed=9)
+    save_model(tmp_path / "start", start.model, start.tokenizer)
     folder = train(resolve(values(tmp_path / "run", steps=1, model={"path": str(tmp_path / "start")})))
     assert (folder / "tokenizer.json").is_file()

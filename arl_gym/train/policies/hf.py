@@ -240,12 +240,17 @@ def load_policy(
         ConfigError: If the folder lacks weights or a tokenizer.
     """
     has_gpu = torch.cuda.is_available()
-    model, tokenizer = load_model(str(path), dtype=dtype or ("bfloat16" if has_gpu else "float32"), seed=0)
+    loaded = load_model(str(path), dtype=dtype or ("bfloat16" if has_gpu else "float32"), seed=0)
     if has_gpu:
-        model.to("cuda")  # type: ignore[arg-type]
-    codec = ChatCodec(tokenizer, enable_thinking=enable_thinking, chat_template_kwargs=chat_template_kwargs)
+        loaded.model.to("cuda")  # type: ignore[arg-type]
+    codec = ChatCodec(
+        loaded.tokenizer,
+        loaded.vision,
+        enable_thinking=enable_thinking,
+        chat_template_kwargs=chat_template_kwargs,
+    )
     return HFPolicy(
-        model,
+        loaded.model,
         codec,
         max_tokens=max_tokens,
         temperature=temperature,
