@@ -26,6 +26,9 @@ from arl_gym.errors import ConfigError, DataError
 FAMILIES = ("qwen2_vl", "qwen2_5_vl", "qwen3_vl")
 """Values of `model_type` in a `config.json` that are read with their pictures."""
 
+PictureKey = tuple[str, tuple[int, int], bytes]
+"""What tells pictures apart: mode, size and pixels."""
+
 _CACHE_BYTES = 256 << 20
 _VIDEO_FILE = "video_preprocessor_config.json"
 _VIDEO_CLASS = {"qwen3_vl": "Qwen3VLVideoProcessor"}
@@ -71,7 +74,7 @@ class Vision:
         self._backbone = cast(Any, model).model
         family = _VIDEO_CLASS.get(config.model_type, "Qwen2VLVideoProcessor")
         self._video = dict({"video_processor_type": family} | sizes if video is None else video)
-        self._seen: OrderedDict[tuple[str, tuple[int, int], bytes], dict[str, Tensor]] = OrderedDict()
+        self._seen: OrderedDict[PictureKey, dict[str, Tensor]] = OrderedDict()
         self._seen_bytes = 0
 
     @property
@@ -118,7 +121,7 @@ class Vision:
         }
 
     def _patches(self, picture: Image.Image) -> dict[str, Tensor]:
-        key = (picture.mode, picture.size, picture.tobytes())
+        key = picture_key(picture)
         found = self._seen.get(key)
         if found is not None:
             self._seen.move_to_end(key)
@@ -161,7 +164,12 @@ class Vision:
         (folder / _VIDEO_FILE).write_text(json.dumps(self._video, indent=2) + "\n", encoding="utf-8")
 
 
-def _n_bytes(key: tuple[str, tuple[int, int], bytes], made: Mapping[str, Tensor]) -> int:
+def picture_key(picture: Image.Image) -> PictureKey:
+    """Return a key that is equal for equal pixels."""
+    return picture.mode, picture.size, picture.tobytes()
+
+
+def _n_bytes(key: PictureKey, made: Mapping[str, Tensor]) -> int:
     return len(key[2]) + made["pixel_values"].nbytes
 
 

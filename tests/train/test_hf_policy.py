@@ -115,10 +115,12 @@ class _Forced:
 
     def train(self, mode): ...
 
-    def __call__(self, *, input_ids, **_):
+    def forward(self, *, input_ids, past_key_values=None, **_):
         logits = torch.full((len(input_ids), 1, self._vocab), -100.0)
         logits[:, :, self._token] = 0.0
         return type("Output", (), {"logits": logits})()
+
+    __call__ = forward
 
 
 def test_dialogue_prompts_extend_the_context_exactly(model_and_codec):

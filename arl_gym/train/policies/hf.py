@@ -4,6 +4,7 @@ Only live episodes are generated for, and a row leaves the batch when its respon
 from its own stream, so a response does not depend on who shares its batch (up to float rounding).
 """
 
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,6 +19,7 @@ from arl_gym.errors import ConfigError
 from arl_gym.rng import Rng
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.model import load_model
+from arl_gym.train.vision import PictureKey, check_pictures, picture_key
 
 
 @dataclass(slots=True)
@@ -36,7 +38,7 @@ class HFPolicy:
     """Samples from `model`, by reference: it always speaks with the present weights.
 
     Args:
-        model: A causal language model.
+        model: A causal language model; one that reads pictures if the codec has its `vision`.
         codec: The tokenizer side.
         max_tokens: Most tokens of one response.
         temperature: 0 is greedy; the log-probs are then those at temperature 1.
@@ -46,10 +48,11 @@ class HFPolicy:
         max_context: Most tokens of prompt and response together.
 
     The log-probs are those of the whole distribution at the temperature, whatever `top_p` and `top_k` leave
-    of it: keep both off where a trainer compares them with its own.
+    of it: keep both off where a trainer compares them with its own. Tokens that the codec bans are no part of
+    the distribution.
 
     Raises:
-        ConfigError: If a value is out of range.
+        ConfigError: If a value is out of range, or the model keeps no cache.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class HFPolicy:
         self.max_tokens, self.temperature = max_tokens, temperature
         self.top_p, self.top_k = top_p, top_k
         self.batch_size, self.max_context = batch_size, max_context
+        self._cache_argument = cache_argument(model)
         self._queue: list[Request] = []
 
     @property
@@ -132,20 +136,22 @@ class HFPolicy:
         """Fill `ids` and `logprobs` of every row."""
         device = self.model.device
         # Copies of a task begin with the same prompt, and often meet again: each prompt is read once.
-        prompts = list({tuple(r.prompt_ids): None for r in rows})
-        number = {prompt: u for u, prompt in enumerate(prompts)}
-        pick: torch.Tensor | None = torch.tensor([number[tuple(r.prompt_ids)] for r in rows], device=device)
-        ids, mask = self._left_padded(prompts, device)  # (U, T)
-        positions = (mask.cumsum(1) - 1).clamp(min=0)
-        cache = DynamicCache(config=self.model.config)
+        keys = [_prompt_key(r) for r in rows]
+        prompts = dict(zip(keys, rows, strict=True))
+        number = {key: u for u, key in enumerate(prompts)}
+        pick: torch.Tensor | None = torch.tensor([number[key] for key in keys], device=device)
+        ids, mask = self._left_padded([r.prompt_ids for r in prompts.values()], device)  # (U, T)
+        seen, positions = self._seen(list(prompts.values()), ids, mask)
+        cache = {self._cache_argument: DynamicCache(config=self.model.config)}
         while rows:
             logits = self.model(
                 input_ids=ids,
                 attention_mask=mask,
                 position_ids=positions,
-                cache=cache,
                 use_cache=True,
                 logits_to_keep=1,
+                **cache,
+                **seen,
             ).logits[:, -1]  # (U, V) after the prompts, then (N, V)
             tokens = self._sample(logits.float() if pick is None else logits.float()[pick], rows)
             ended = [r.ids[-1] in self.codec.eos_ids or len(r.ids) >= r.room for r in rows]
@@ -155,15 +161,31 @@ class HFPolicy:
                 )
                 keep = live if pick is None else pick[live]
                 rows = [r for r, e in zip(rows, ended, strict=True) if not e]
-                tokens, mask, positions, pick = tokens[live], mask[keep], positions[keep], None
+                tokens, mask, positions, pick = tokens[live], mask[keep], positions[..., keep, :], None
                 if rows:
-                    cache.batch_select_indices(keep)
-            ids = tokens[:, None]
-            positions = positions[:, -1:] + 1
+                    cache[self._cache_argument].batch_select_indices(keep)
+            ids, seen = tokens[:, None], {}
+            positions = _following(positions)
             mask = torch.cat([mask, mask.new_ones(len(rows), 1)], dim=1)
 
+    def _seen(
+        self, rows: Sequence[_Row], ids: torch.Tensor, mask: torch.Tensor
+    ) -> tuple[dict[str, torch.Tensor], torch.Tensor]:
+        """Return the model's arguments of pictures, {} without, and positions (U, T) or (3, U, T)."""
+        vision = self.codec.vision
+        if vision is None:
+            return {}, (mask.cumsum(1) - 1).clamp(min=0)
+        for row in rows:
+            check_pictures(
+                vision, row.prompt_ids, row.request.pictures, f"the prompt of episode {row.request.key}"
+            )
+        pixels = vision.pixels([picture for row in rows for picture in row.request.pictures])
+        positions = vision.positions(ids, mask, pixels["image_grid_thw"])
+        has_any = len(pixels["image_grid_thw"]) > 0
+        return {name: t.to(ids.device) for name, t in pixels.items()} if has_any else {}, positions
+
     def _left_padded(
-        self, prompts: Sequence[tuple[int, ...]], device: torch.device
+        self, prompts: Sequence[Sequence[int]], device: torch.device
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Return ids and attention mask, both (N, T)."""
         longest = max(map(len, prompts))
@@ -174,6 +196,7 @@ class HFPolicy:
 
     def _sample(self, logits: torch.Tensor, rows: list[_Row]) -> torch.Tensor:
         """Append one token to every row and return the tokens (N,)."""
+        logits[:, list(self.codec.banned)] = -torch.inf
         logp = torch.log_softmax(logits / (self.temperature or 1.0), dim=-1)  # (N, V)
         if self.temperature == 0:
             tokens = logp.argmax(-1)
@@ -188,6 +211,34 @@ class HFPolicy:
             row.ids.append(token)
             row.logprobs.append(lp)
         return tokens
+
+
+def _prompt_key(row: _Row) -> tuple[tuple[int, ...], tuple[PictureKey, ...]]:
+    """Return what tells prompts apart: equal ids may stand for other pictures."""
+    return tuple(row.prompt_ids), tuple(picture_key(p) for p in row.request.pictures)
+
+
+def _following(positions: torch.Tensor) -> torch.Tensor:
+    """Return the position after (N, T) or (3, N, T), equal along all three axes: (N, 1) or (3, N, 1)."""
+    last = positions.amax(-1, keepdim=True)
+    if last.ndim == 3:
+        last = last.amax(0, keepdim=True).expand(3, -1, -1)
+    return last + 1
+
+
+def cache_argument(model: PreTrainedModel) -> str:
+    """Return the name of the argument by which a model's forward pass takes its cache.
+
+    Transformers has renamed it, and a pass ignores an argument that it does not know.
+
+    Raises:
+        ConfigError: If there is none.
+    """
+    known = inspect.signature(model.forward).parameters
+    for name in ("cache", "past_key_values"):
+        if name in known:
+            return name
+    raise ConfigError(f"{type(model).__name__} takes no cache: it cannot generate token by token")
 
 
 def truncated(probs: torch.Tensor, *, top_p: float, top_k: int) -> torch.Tensor:
