@@ -104,7 +104,7 @@ class VLLMSampler:
     def __init__(self, cfg: RunConfig, engine: Engine, loaded: Loaded, codec: ChatCodec):
         self._cfg, self._engine, self._model, self._codec = cfg, engine, loaded.model, codec
         with tempfile.TemporaryDirectory(prefix="arl-gym-vllm-") as folder:
-            _describe(loaded, Path(folder))
+            describe(loaded, Path(folder))
             self._llm = open_engine(
                 folder,
                 dtype=cfg.model.dtype,
@@ -187,7 +187,7 @@ def sampling_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
             yield f"{name}.weight", head.weight.detach()
 
 
-def _describe(loaded: Loaded, folder: Path) -> None:
+def describe(loaded: Loaded, folder: Path) -> None:
     """Write what an engine must know of a model beside its weights."""
     loaded.model.config.architectures = [type(loaded.model).__name__]
     loaded.model.config.save_pretrained(folder)
