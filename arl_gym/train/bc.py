@@ -298,7 +298,14 @@ def clone_run(
         chat_template_kwargs=cfg.model.chat_template_kwargs,
     )
     training, validation, n_too_long = _demonstrations(cfg, codec, check)
-    engine = Engine(loaded.model, cfg.optim, temperature=1.0, reference=False, model_cfg=cfg.model)
+    engine = Engine(
+        loaded.model,
+        cfg.optim,
+        temperature=1.0,
+        reference=False,
+        model_cfg=cfg.model,
+        vision=loaded.vision,
+    )
     opened: list[RunDir] = []
     distributed.on_main(lambda: opened.append(open_run_dir(cfg)))
     folder = Path(cfg.run_dir)

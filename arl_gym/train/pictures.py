@@ -14,7 +14,7 @@ from torch import Tensor
 from arl_gym.train.batch import Batch, IntArray
 from arl_gym.train.vision import Vision, check_pictures
 
-_BLANK = Image.new("RGB", (64, 64))
+_BLANK = Image.new("RGB", (32, 32))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -126,6 +126,7 @@ class Trainer:
             temperature=cfg.rollout.temperature,
             reference=cfg.loss.kl_coef > 0,
             model_cfg=cfg.model,
+            vision=self.loaded.vision,
         )
         self.envs = open_training_envs(cfg, ranks=distributed.world_size())
         try:
@@ -473,7 +474,14 @@ def export(run_dir: Path, which: str, out: Path) -> int:
     if found is None:
         raise ConfigError(f"{run_dir} has no checkpoint")
     loaded = initial_model(cfg)
-    engine = Engine(loaded.model, cfg.optim, temperature=1.0, reference=False, model_cfg=cfg.model)
+    engine = Engine(
+        loaded.model,
+        cfg.optim,
+        temperature=1.0,
+        reference=False,
+        model_cfg=cfg.model,
+        vision=loaded.vision,
+    )
     engine.load(found.folder)
     engine.export(out, loaded.tokenizer)
     return found.step

@@ -23,12 +23,12 @@ def batch_of(codec, *messages):
 
 
 def test_placeholders_name_the_features_of_their_own_pictures(codec):
-    # 64 x 64 pixels are 2 x 2 features, 96 x 64 are 3 x 2: red is 0 to 3, the wide one 4 to 9, blue 10 to 13.
-    wide = square("green", 96)
+    # A feature is 16 x 16 pixels: red is 0 to 3, the wide one 4 to 9, blue 10 to 13.
+    wide = square("green", 48)
     batch = batch_of(codec, shown("a", "red", wide), shown("b", "blue", "red"), shown("c"))
     seen = view(batch, codec.vision)
-    assert seen.grid.tolist() == [[1, 4, 4], [1, 4, 6], [1, 4, 4]]
-    assert len(seen.pixels) == 16 + 24 + 16  # patches: four to a feature
+    assert seen.grid.tolist() == [[1, 2, 2], [1, 2, 3], [1, 2, 2]]
+    assert len(seen.pixels) == 4 + 6 + 4
     is_placeholder = batch.ids == codec.vision.image_id
     assert np.array_equal(seen.features >= 0, is_placeholder)
     rows = [row[mask].tolist() for row, mask in zip(seen.features, is_placeholder, strict=True)]
@@ -52,7 +52,7 @@ def test_rows_without_pictures_bring_a_blank_one_that_no_token_shows(codec):
 
 
 def test_positions_of_a_picture_are_those_of_its_rows_and_columns(codec):
-    batch = batch_of(codec, shown("a", square("red", 96)))
+    batch = batch_of(codec, shown("a", square("red", 48)))
     at = int(np.flatnonzero(batch.ids[0] == codec.vision.image_id)[0])
     time, height, width = view(batch, codec.vision).positions[:, 0]
     # Two rows of three; what follows goes on after the longer side.
@@ -64,5 +64,5 @@ def test_positions_of_a_picture_are_those_of_its_rows_and_columns(codec):
 def test_placeholders_without_their_pictures_are_an_error(codec):
     batch = batch_of(codec, shown("a", "red", "blue"))
     lost = dataclasses.replace(batch, row_pictures=((0,),))
-    with pytest.raises(DataError, match=r"trajectory 0 of group 0.*8.*4|trajectory 0 of group 0.*4.*8"):
+    with pytest.raises(DataError, match=r"trajectory 0 of group 0: 1 pictures take 4 tokens, but the ids hold 8"):
         view(lost, codec.vision)

@@ -78,9 +78,9 @@ def test_image_features_and_placeholders_agree_on_125_episodes_of_each_kind(load
     codec = ChatCodec(loaded.tokenizer, loaded.vision)
     played = random_play(codec, window=window, obs_mode=obs_mode, episodes=125)
     batch = pack(played, pad_id=codec.pad_id)
-    # A picture of 5 x 6 tiles of 16 pixels is 80 x 96: 3 x 3 tokens of 32 pixels each, the last row enlarged.
-    grid = codec.vision.pixels(batch.pictures)["image_grid_thw"]
-    features = grid.prod(dim=1).numpy() // 4
+    # Of the tower of "tiny-vl" every patch of 16 x 16 pixels is a feature, here a cell.
+    features = codec.vision.pixels(batch.pictures)["image_grid_thw"].prod(dim=1).numpy()
+    assert set(features.tolist()) == {5 * 6}
     expected = [sum(int(features[k]) for k in shown) for shown in batch.row_pictures]
     assert (batch.ids == codec.vision.image_id).sum(axis=1).tolist() == expected
     assert not (batch.ids[batch.action_mask] == codec.vision.image_id).any()

@@ -3,14 +3,19 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+import transformers
+from PIL import Image
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from arl_gym.errors import DataError
 from arl_gym.train.batch import pack
+from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import ModelConfig
 from arl_gym.train.engine import Engine
 from arl_gym.train.model import load_model
 from arl_gym.train.packing import layout
 from arl_gym.train.pictures import view
+from arl_gym.train.vision import Vision
 from tests.train.engine_jobs import LORA, LOSS, OPTIM, first_gradient, master_weights
 from tests.train.ranks import run_ranks
 from tests.train.trajectories import trajectory
@@ -71,7 +76,7 @@ def test_all_ranks_play_with_the_trained_weights_at_every_stage(one, two):
 
 def test_scores_are_the_models_own_log_probs_after_its_pictures():
     engine, codec = vision_engine(reference=False)
-    messages = [shown("go", "red"), shown("go", "blue", square("green", 96)), shown("go")]
+    messages = [shown("go", "red"), shown("go", "blue", square("green", 48)), shown("go")]
     played = [trajectory(answered(codec, m, [7])) for m in messages]
     batch = engine.score(pack(played, pad_id=codec.pad_id))
     for n, m in enumerate(messages):
@@ -166,7 +171,7 @@ def test_recomputing_activations_changes_no_gradient(whole):
 def test_an_exported_model_sees_what_the_trained_one_sees(tmp_path):
     engine, codec = vision_engine(reference=False)
     start = master_weights(engine)
-    engine.update(scored(engine, codec), LOSS, total_steps=1)
+    engine.update(scored(engine, codec), dataclasses.replace(LOSS, kl_coef=0.0), total_steps=1)
     assert np.abs(master_weights(engine) - start).max() > 1e-4
     engine.export(tmp_path / "model", codec.tokenizer)
     loaded = load_model(str(tmp_path / "model"), dtype="float32", seed=0)
@@ -175,6 +180,67 @@ def test_an_exported_model_sees_what_the_trained_one_sees(tmp_path):
     batches = (e.score(pack(played, pad_id=codec.pad_id)) for e in (engine, again))
     first, second = (b.old_logprobs for b in batches)
     assert np.allclose(first, second, atol=1e-6)
+
+
+TEXT = {
+    "hidden_size": 64,
+    "intermediate_size": 128,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
+TOWER = {"depth": 2, "hidden_size": 32, "intermediate_size": 64, "num_heads": 2, "patch_size": 16}
+
+
+@pytest.mark.parametrize(
+    ("name", "tower"),
+    [
+        ("Qwen2VL", {"depth": 2, "embed_dim": 32, "hidden_size": 64, "num_heads": 2}),
+        ("Qwen2_5_VL", {**TOWER, "patch_size": 14, "out_hidden_size": 64}),
+        ("Qwen3VL", {**TOWER, "out_hidden_size": 64, "deepstack_visual_indexes": [0]}),
+    ],
+)
+def test_every_family_scores_alike_with_and_without_shared_prompts(name, tower):
+    _, codec = vision_engine(reference=False)
+    ids = {
+        "image_token_id": codec.vision.image_id,
+        "video_token_id": next(i for i in codec.banned if i != codec.vision.image_id),
+    }
+    rope = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [4, 2, 2]}
+    text = {**TEXT, "vocab_size": len(codec.tokenizer), "rope_parameters": rope}
+    config = getattr(transformers, f"{name}Config")(text_config=text, vision_config=tower, **ids)
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{name}ForConditionalGeneration")(config)
+    patch = config.vision_config.patch_size
+    processor = Qwen2VLImageProcessorPil(
+        patch_size=patch, merge_size=2, size={"shortest_edge": 1, "longest_edge": 1 << 20}
+    )
+    own = ChatCodec(codec.tokenizer, Vision(model, processor))
+    side = 4 * patch  # 2 x 2 features
+    pictures = [Image.new("RGB", (side, side), c) for c in ("red", "blue")]
+    played = [
+        trajectory(answered(own, shown("go", p), [7 + c, 9], reward=float(c)), group=g, copy=c)
+        for g, p in enumerate(pictures)
+        for c in range(3)
+    ]
+    batch = pack(played, pad_id=own.pad_id)
+    scores = []
+    for share in (False, True):
+        engine = Engine(
+            model,
+            dataclasses.replace(OPTIM, zero_stage=0, share_prompts=share),
+            temperature=1.0,
+            reference=False,
+            vision=own.vision,
+        )
+        assert engine._can_share == share
+        scores.append(engine.score(batch).old_logprobs)
+    assert np.abs(scores[0] - scores[1]).max() < 1e-6
+    for n in range(6):
+        said = torch.from_numpy(logits(model, own, shown("go", pictures[n // 3]))[-1])
+        said[list(own.banned)] = -torch.inf
+        expected = float(torch.log_softmax(said, -1)[7 + n % 3])
+        assert scores[0][n, batch.lengths[n] - 2] == pytest.approx(expected, abs=1e-6)
 
 
 def test_a_model_that_reads_text_only_refuses_pictures():

@@ -19,8 +19,8 @@ from tests.train.ranks import Arrays, prefixed
 from tests.train.trajectories import trajectory, turn
 
 
-def square(colour, width=64):
-    return Image.new("RGB", (width, 64), colour)
+def square(colour, width=32):
+    return Image.new("RGB", (width, 32), colour)
 
 
 def shown(text, *pictures: str | Image.Image) -> list[Message]:
@@ -75,10 +75,12 @@ def vision_engine(cfg=OPTIM, *, reference=True, model_cfg=ModelConfig()):  # noq
 def logits(model, codec, messages):
     """What the model itself says after a prompt, (T, vocabulary), with positions of its own making."""
     ids = torch.tensor([codec.encode_prompt(messages)])
-    more = {"mm_token_type_ids": (ids == codec.vision.image_id).int()}
+    more: dict[str, torch.Tensor] = {}
+    if pictures := pictures_of(messages):
+        types = {"mm_token_type_ids": (ids == codec.vision.image_id).int()}
+        more = types | codec.vision.pixels(pictures)
     with torch.no_grad():
-        out = model(input_ids=ids, **more, **codec.vision.pixels(pictures_of(messages)))
-    return out.logits[0].numpy()
+        return model(input_ids=ids, **more).logits[0].numpy()
 
 
 def scored(engine, codec, *, old=True):
