@@ -112,17 +112,20 @@ def export(args: list[str]) -> int:
 
 def tiny_model(args: list[str]) -> int:
     """Run `arl-gym tiny-model`."""
-    options = parser("tiny-model", "Make a small random Qwen3 with its own tokenizer and chat template.")
+    about = "Make a small random Qwen3 or Qwen3-VL with its own tokenizer and chat template."
+    options = parser("tiny-model", about)
     options.add_argument("folder", type=Path, help="where to write it; must not exist")
     options.add_argument("--seed", type=int, default=0)
     options.add_argument("--hidden", type=int, default=96, help="width; a multiple of 8")
     options.add_argument("--layers", type=int, default=3)
+    options.add_argument("--vision", action="store_true", help="one that reads pictures: a Qwen3-VL")
     known = options.parse_args(args)
-    from arl_gym.train.model import save_model, tiny_tokenizer
-    from arl_gym.train.model import tiny_model as make
+    from arl_gym.train import model as models
 
-    tokenizer = tiny_tokenizer()
+    tokenizer = models.tiny_tokenizer(vision=known.vision)
+    make = models.tiny_vision_model if known.vision else models.tiny_model
     model = make(tokenizer, seed=known.seed, hidden=known.hidden, layers=known.layers)
-    save_model(known.folder, model, tokenizer)
+    vision = models.tiny_vision(model) if known.vision else None
+    models.save_model(known.folder, model, tokenizer, vision=vision)
     say(f"{sum(p.numel() for p in model.parameters()):,} parameters: {known.folder}")
     return 0

@@ -9,6 +9,7 @@ Every message names the dotted key, its value and the way out. What works, but p
 
 import dataclasses
 import importlib
+import json
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -24,6 +25,8 @@ _AT_LEAST: dict[str, float] = {
     "steps": 1,
     "max_train_s": 0,
     "trajectories_every": 0,
+    "model.image_min_pixels": 0,
+    "model.image_max_pixels": 0,
     "model.lora_rank": 0,
     "rollout.groups": 1,
     "rollout.max_tokens": 1,
@@ -63,8 +66,11 @@ _ABOVE_ZERO = ("rollout.temperature", "loss.sapo_tau_pos", "loss.sapo_tau_neg", 
 _ONE_WAY = {"window", "format", "penalty", "penalise", "anchor", "prompt", "workers", "step_timeout_s"}
 """Settings of [env] that `env.kwargs` must not hide."""
 
-_NOT_TEXT = ("image", "both", "grid", "planes")
-"""Values of `obs_mode` that give the agent something else than text."""
+_PICTURES = ("image", "both")
+"""Values of `obs_mode` that give the agent pictures."""
+
+_ARRAYS = ("grid", "planes")
+"""Values of `obs_mode` that no language model reads."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +110,8 @@ _DATA = {
 def check_config(cfg: RunConfig) -> None:
     """Check that the method, the environments, the engine and the model go together.
 
-    Looks at the configuration only, not at the machine: no model, data or environment is opened.
+    Looks at the configuration only, not at the machine: no model, data or environment is opened. The one
+    exception is the `config.json` of a local model, which says whether it reads pictures.
 
     Raises:
         ConfigError: If they do not; the message lists every conflict.
@@ -119,7 +126,8 @@ def check_config(cfg: RunConfig) -> None:
 
 def conflicts(cfg: RunConfig) -> list[str]:
     """Return what `check_config` complains of, a line each."""
-    rules = (_ranges, _environments, _rollout, _sampling, _filter, _advantage, _loss, _optim, _evaluation)
+    looks = (_ranges, _environments, _pictures, _rollout, _sampling, _filter, _advantage, _loss, _optim)
+    rules = (*looks, _evaluation)
     return [line for rule in rules for line in rule(cfg)]
 
 
@@ -204,11 +212,8 @@ def _kwargs(env: EnvConfig, known: set[str] | None, place: str) -> Iterator[str]
             yield f"{place}.kwargs.split={value!r}: leave it out, training and evaluation have their own"
         elif known is not None and key not in known | {"max_episode_steps", "max_chars"}:
             yield str(UnknownNameError("keyword argument", key, known, f"{place}.kwargs of {env.id}"))
-    if (mode := env.kwargs.get("obs_mode")) in _NOT_TEXT:
-        yield (
-            f"{place}.kwargs.obs_mode={mode!r}: the transformers policy reads text only, vision-language "
-            "agents are not supported; set obs_mode='text'"
-        )
+    if (mode := env.kwargs.get("obs_mode")) in _ARRAYS:
+        yield f"{place}.kwargs.obs_mode={mode!r}: a language model reads no arrays; set obs_mode='text'"
     if env.kwargs.get("action_mode") == "discrete":
         yield f"{place}.kwargs.action_mode='discrete': an agent that speaks needs action_mode='text'"
 
@@ -221,6 +226,31 @@ def _paper(env: EnvConfig, place: str) -> Iterator[str]:
             f"{place}.kwargs.dataset={chosen!r}: paper=true stands beside published figures, which generated "
             "data cannot; set dataset='original', or paper=false"
         )
+
+
+def _pictures(cfg: RunConfig) -> Iterator[str]:
+    least, most = cfg.model.image_min_pixels, cfg.model.image_max_pixels
+    if least > most > 0:
+        yield f"model.image_min_pixels={least}: expected at most model.image_max_pixels={most}"
+    for i, env in enumerate(cfg.all_envs):
+        mode = env.kwargs.get("obs_mode")
+        if mode in _PICTURES and _reads_text_only(cfg.model.path):
+            place = f"envs.{i}" if cfg.envs else "env"
+            yield (
+                f"{place}.kwargs.obs_mode={mode!r}: the model {cfg.model.path!r} reads text only; set "
+                "obs_mode='text', or model.path to a vision-language model, such as 'tiny-vl'"
+            )
+
+
+def _reads_text_only(path: str) -> bool:
+    """Return whether a model is known to read no pictures: not if only a hub, or nobody, could tell."""
+    config = Path(path).expanduser() / "config.json"
+    if path == "tiny" or not config.is_file():
+        return path == "tiny"
+    try:
+        return "vision_config" not in json.loads(config.read_text(encoding="utf-8"))
+    except ValueError:
+        return False  # loading it says what is wrong
 
 
 def _rollout(cfg: RunConfig) -> Iterator[str]:

@@ -78,7 +78,8 @@ class ModelConfig:
     lora_alpha: float = 32.0
     """LoRA's scale is `lora_alpha / lora_rank`."""
     lora_targets: str = "all-linear"
-    """Modules that get an adapter: "all-linear", or names with commas between."""
+    """Modules that get an adapter: "all-linear", or names with commas between. The tower that reads pictures
+    has none, unless a name says "visual."."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -281,7 +281,8 @@ def _check_folder(folder: Path) -> None:
 def add_lora(model: PreTrainedModel, cfg: ModelConfig) -> "PeftModel":
     """Put adapters into a model, in place, and freeze its own weights.
 
-    The adapters begin the same in every process, and begin as no change at all.
+    The adapters begin the same in every process, and begin as no change at all. The tower that reads pictures
+    gets some only where `lora_targets` names modules of it, e.g. "visual.merger.linear_fc1".
 
     Returns:
         peft's handle on the model: switches the adapters off and on, and saves them.
@@ -295,10 +296,12 @@ def add_lora(model: PreTrainedModel, cfg: ModelConfig) -> "PeftModel":
     except ImportError as err:
         raise DependencyMissing("model.lora_rank above 0", "lora") from err
     names = [name.strip() for name in cfg.lora_targets.split(",")]
+    leaves_tower = hasattr(model.config, "vision_config") and not any("visual." in n for n in names)
     lora = LoraConfig(
         r=cfg.lora_rank,
         lora_alpha=cfg.lora_alpha,  # type: ignore[arg-type]  # a float does as well
         target_modules=cfg.lora_targets if names == ["all-linear"] else names,
+        exclude_modules=r"(.*\.)?visual\..*" if leaves_tower else None,
         task_type="CAUSAL_LM",
     )
     head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
@@ -314,10 +317,11 @@ def add_lora(model: PreTrainedModel, cfg: ModelConfig) -> "PeftModel":
 
 
 def plain_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
-    """Yield every parameter under its Hugging Face name, whole, with adapters merged into the weights.
+    """Yield every parameter under its name in the model, whole, with adapters merged into the weights.
 
-    Tied parameters come once. A tensor is good until the next one is asked for, and need not be a copy. All
-    ranks must go through to the end: ZeRO-3's parameters are put together on the way.
+    The files of a folder have the same names, but for Qwen2-VL and Qwen2.5-VL. Tied parameters come once. A
+    tensor is good until the next one is asked for, and need not be a copy. All ranks must go through to the
+    end: ZeRO-3's parameters are put together on the way.
     """
     seen: set[int] = set()
     for place, module in model.named_modules():

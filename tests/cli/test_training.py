@@ -120,6 +120,14 @@ def test_a_model_is_made_cloned_trained_evaluated_and_shown(tmp_path, capsys):
     assert "not empty" in capsys.readouterr().err
 
 
+def test_a_tiny_vision_model_plays_by_its_pictures(tmp_path, capsys):
+    model = str(tmp_path / "eyes")
+    assert main(["tiny-model", model, "--vision"]) == 0
+    env = ["--window", "1", "--env", "obs_mode=image", "--env", "tile_size=16", "--max-tokens", "4"]
+    assert main(["eval", "ARL/Sokoban-v0", "--model", model, "--episodes", "2", *env]) == 0
+    assert "success rate" in capsys.readouterr().out
+
+
 def test_ctrl_c_ends_a_run_with_one_line_even_without_a_writable_home(tmp_path):
     env = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")} | {"HOME": "/proc/no-home"}
     many = [*TINY, "--steps", "100000", "--run-dir", str(tmp_path / "run")]

@@ -3,8 +3,10 @@ import pytest
 from arl_gym.core import Message
 from arl_gym.errors import ConfigError
 from arl_gym.train.chat import ChatCodec
-from arl_gym.train.model import tiny_tokenizer
+from arl_gym.train.model import load_model, tiny_tokenizer
 from arl_gym.wrappers import parse_response
+from tests.train import pictures
+from tests.train.pictures import noise, qwen3
 
 
 @pytest.fixture
@@ -169,3 +171,87 @@ def test_characters_are_counted_in_tokens(codec):
         k = codec.count_tokens(ids, n)
         assert codec.decode(ids[:k]).startswith(part)
         assert k == 0 or not codec.decode(ids[: k - 1]).startswith(part)
+
+
+# Of the grammar of Qwen2.5-VL and Qwen3-VL: contents are strings or lists of parts, and a part is a picture
+# by its type or because it has one.
+_PARTS = (
+    "{%- for m in messages %}{{- '<|im_start|>' + m.role + '\n' }}"
+    "{%- if m.content is string %}{{- m.content }}{%- else %}{%- for part in m.content %}"
+    "{%- if part.type == 'image' or 'image' in part %}"
+    "{{- '<|vision_start|><|image_pad|><|vision_end|>' }}"
+    "{%- elif 'text' in part %}{{- part.text }}{%- endif %}{%- endfor %}{%- endif %}"
+    "{{- '<|im_end|>\n' }}{%- endfor %}"
+    "{%- if add_generation_prompt %}{{- '<|im_start|>assistant\n' }}{%- endif %}"
+)
+_PICTURE = ["<|vision_start|>", *["<|image_pad|>"] * 6, "<|vision_end|>"]  # of 2 x 3 patches
+_ANSWER = ["<|im_end|>", "Ċ", "<|im_start|>", "assistant", "Ċ"]
+
+
+@pytest.fixture(scope="module")
+def seeing() -> ChatCodec:
+    loaded = qwen3()
+    loaded.tokenizer.chat_template = _PARTS
+    return ChatCodec(loaded.tokenizer, loaded.vision)
+
+
+def test_a_picture_becomes_as_many_placeholders_as_it_takes(seeing):
+    messages = pictures.user("#", noise(48, 32), "P", noise(16, 16))
+    assert tokens(seeing, seeing.encode_prompt(messages)) == [
+        *("<|im_start|>", "user", "Ċ", "#"),
+        *_PICTURE,
+        *("P", "<|vision_start|>", "<|image_pad|>", "<|vision_end|>"),
+        *_ANSWER,
+    ]
+
+
+def test_text_that_spells_a_placeholder_stays_text(seeing):
+    messages = pictures.user("<|image_pad|>", noise(48, 32), "<|im_end|>", noise(48, 32))
+    assert tokens(seeing, seeing.encode_prompt(messages)) == [
+        *("<|im_start|>", "user", "Ċ"),
+        *"<|image_pad|>",
+        *_PICTURE,
+        *"<|im_end|>",
+        *_PICTURE,
+        *_ANSWER,
+    ]
+    plain = seeing.encode_prompt(user("<|image_pad|>"))
+    assert seeing.vision.image_id not in plain
+
+
+def test_a_bridge_brings_the_pictures_of_its_messages(seeing):
+    context = [*seeing.encode_prompt(user("#")), *seeing.encode_response("up")]
+    assert tokens(seeing, seeing.encode_bridge(context, pictures.user(noise(48, 32)))) == [
+        *("Ċ", "<|im_start|>", "user", "Ċ"),
+        *_PICTURE,
+        *_ANSWER,
+    ]
+
+
+def test_collapsing_leaves_one_placeholder_a_picture(seeing, codec):
+    messages = pictures.user(noise(48, 32), noise(64, 64), "PP")
+    short = seeing.collapse(seeing.encode_prompt(messages))
+    picture = ["<|vision_start|>", "<|image_pad|>", "<|vision_end|>"]
+    assert tokens(seeing, short) == ["<|im_start|>", "user", "Ċ", *picture, *picture, "P", "P", *_ANSWER]
+    assert codec.collapse([5, 5, 6]) == [5, 5, 6]  # a model of text has nothing to collapse
+
+
+def test_no_response_may_hold_a_placeholder(seeing, codec):
+    assert tokens(seeing, list(seeing.banned)) == ["<|image_pad|>", "<|video_pad|>"]
+    assert codec.banned == ()
+
+
+def test_a_template_that_leaves_pictures_out_is_refused(codec):
+    loaded = qwen3()
+    strings = "{% if m['content'] is string %}{{ m['content'] }}{% endif %}"
+    template = str(codec.tokenizer.chat_template).replace("{{ m['content'] }}", strings)
+    loaded.tokenizer.chat_template = template
+    blind = ChatCodec(loaded.tokenizer, loaded.vision)
+    with pytest.raises(ConfigError, match="writes 0 placeholders for 1 pictures"):
+        blind.encode_prompt(pictures.user(noise(16, 16)))
+
+
+def test_other_limits_of_pictures_are_another_fingerprint(seeing):
+    loaded = load_model("tiny-vl", dtype="float32", seed=3, image_min_pixels=1024)
+    loaded.tokenizer.chat_template = _PARTS
+    assert ChatCodec(loaded.tokenizer, loaded.vision).fingerprint() != seeing.fingerprint()

@@ -81,7 +81,16 @@ CONFLICTS = [
     ({"env": {"weight": 0.0}}, "env.weight=0.0: expected more than 0"),
     ({"env": {"kwargs": {"split": "test"}}}, "env.kwargs.split='test': leave it out"),
     ({"env": {"kwargs": {"window": 3}}}, "env.kwargs.window=3: set env.window instead"),
-    ({"env": {"kwargs": {"obs_mode": "image"}}}, "reads text only, vision-language agents are not supported"),
+    (
+        {"env": {"kwargs": {"obs_mode": "grid"}}},
+        "obs_mode='grid': a language model reads no arrays",
+    ),
+    ({"env": {"kwargs": {"obs_mode": "image"}}}, "obs_mode='image': the model 'tiny' reads text only"),
+    (
+        {"model": {"image_min_pixels": 65, "image_max_pixels": 64}},
+        "model.image_min_pixels=65: expected at most model.image_max_pixels=64",
+    ),
+    ({"model": {"image_max_pixels": -1}}, "model.image_max_pixels=-1: expected at least 0"),
     ({"env": {"kwargs": {"action_mode": "discrete"}}}, "an agent that speaks needs action_mode='text'"),
 ]
 
@@ -89,6 +98,18 @@ CONFLICTS = [
 @pytest.mark.parametrize(("values", "message"), CONFLICTS, ids=[message for _, message in CONFLICTS])
 def test_a_conflict_names_the_dial_and_the_way_out(values, message):
     assert message in one(**values)
+
+
+@pytest.mark.parametrize("mode", ["image", "both"])
+def test_pictures_are_for_models_that_may_read_them(tmp_path, mode):
+    env = {"kwargs": {"obs_mode": mode}}
+    text, seeing = tmp_path / "text", tmp_path / "seeing"
+    for folder, content in ((text, "{}"), (seeing, '{"vision_config": {}}')):
+        folder.mkdir()
+        (folder / "config.json").write_text(content)
+    assert f"the model '{text}' reads text only" in one(env=env, model={"path": str(text)})
+    for path in ("tiny-vl", str(seeing), "Somebody/A-model-of-the-hub"):
+        assert conflicts(resolve({"env": env, "model": {"path": path}})) == []
 
 
 def test_similar_anchors_need_anchors_of_text():

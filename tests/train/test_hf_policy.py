@@ -4,10 +4,12 @@ import pytest
 import torch
 
 from arl_gym.agents.types import Request
-from arl_gym.errors import ConfigError
+from arl_gym.core import Message, pictures_of
+from arl_gym.errors import ConfigError, DataError
 from arl_gym.train.chat import ChatCodec
-from arl_gym.train.model import load_model
-from arl_gym.train.policies.hf import HFPolicy, truncated
+from arl_gym.train.model import load_model, save_model
+from arl_gym.train.policies.hf import HFPolicy, cache_argument, load_policy, truncated
+from tests.train.pictures import noise, qwen3, qwen25, user
 
 
 @pytest.fixture(scope="module")
@@ -196,3 +198,162 @@ def test_the_settings_say_what_answers_depend_on(model_and_codec):
         "max_context": 64,
         "enable_thinking": True,
     }
+
+
+def test_the_cache_goes_by_the_name_that_the_model_knows(model_and_codec):
+    """An argument of another name is ignored, and every token would be read without those before it."""
+    model, codec = model_and_codec
+    ids = torch.tensor([codec.encode_prompt(user("#P_"))])
+    name = cache_argument(model)
+    with torch.no_grad():
+        whole = model(ids).logits[0, -1]
+        first = model(ids[:, :-1], use_cache=True)
+        last = model(ids[:, -1:], **{name: first[name]}).logits[0, -1]
+        alone = model(ids[:, -1:]).logits[0, -1]
+    assert torch.allclose(last, whole, atol=1e-5)
+    assert not torch.allclose(alone, whole, atol=1e-2)
+
+
+def test_a_model_without_a_cache_is_refused():
+    class Blank:
+        def forward(self, input_ids): ...
+
+    with pytest.raises(ConfigError, match="Blank takes no cache"):
+        cache_argument(cast(Any, Blank()))
+
+
+@pytest.fixture(scope="module", params=[qwen3, qwen25], ids=["qwen3_vl", "qwen2_5_vl"])
+def seeing(request):
+    loaded = request.param()
+    loaded.model.eval()
+    return loaded.model, ChatCodec(loaded.tokenizer, loaded.vision)
+
+
+def looking(
+    key: int, messages: list[Message], *, stream: int = 0, context: list[int] | None = None
+) -> Request:
+    return Request(
+        key=key,
+        messages=messages,
+        info={},
+        context_ids=context,
+        stream=stream,
+        pictures=pictures_of(messages),
+    )
+
+
+def scenes() -> list[list[Message]]:
+    """Prompts of several lengths and pictures; the first two have equal ids and other pixels."""
+    return [
+        user("#", noise(56, 56, 1)),
+        user("#", noise(56, 56, 2)),
+        user(noise(84, 56, 3), "P", noise(56, 28, 4), "O"),
+        user("no picture"),
+    ]
+
+
+def uncached(model, codec, messages, ids, *, temperature=1.0):
+    """Return the log-probs (T, V) that transformers' own reading of the pictures gives."""
+    pixels = codec.vision.pixels(pictures_of(messages))
+    row = torch.tensor([ids])
+    extra = (
+        pixels | {"mm_token_type_ids": (row == codec.vision.image_id).int()} if pictures_of(messages) else {}
+    )
+    with torch.no_grad():
+        logits = model(input_ids=row, attention_mask=torch.ones_like(row), **extra).logits[0]
+    allowed = [i for i in range(logits.shape[-1]) if i not in codec.banned]
+    out = torch.full_like(logits, -torch.inf)
+    out[:, allowed] = torch.log_softmax(logits[:, allowed] / temperature, -1)
+    return out
+
+
+def test_log_probs_with_pictures_are_those_of_an_uncached_forward_pass(seeing):
+    p = policy(seeing, max_context=200, temperature=0.7)
+    replies = answers(p, [looking(k, m, stream=k) for k, m in enumerate(scenes())])
+    assert len({tuple(r.completion_ids) for r in replies}) == 4
+    for reply, messages in zip(replies, scenes(), strict=True):
+        logp = uncached(*seeing, messages, reply.prompt_ids + reply.completion_ids, temperature=0.7)
+        n = len(reply.prompt_ids)
+        expected = [float(logp[n - 1 + i, t]) for i, t in enumerate(reply.completion_ids)]
+        assert reply.logprobs == pytest.approx(expected, abs=1e-5)
+
+
+def test_prompts_with_other_pictures_in_the_batch_change_nothing(seeing):
+    asked = [looking(k, m, stream=k) for k, m in enumerate(scenes() * 2)]
+    together = answers(policy(seeing, max_context=200), asked)
+    alone = [answers(policy(seeing, max_context=200, batch_size=1), [r])[0] for r in asked]
+    assert [r.completion_ids for r in together] == [r.completion_ids for r in alone]
+    for one, other in zip(together, alone, strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+    assert together[0].prompt_ids == together[1].prompt_ids
+    assert together[0].logprobs[0] != pytest.approx(together[1].logprobs[0], abs=1e-5)
+
+
+def test_the_greedy_continuation_is_that_of_generate(seeing):
+    model, codec = seeing
+    messages = scenes()[2]
+    reply = answers(policy(seeing, max_context=200, temperature=0.0), [looking(0, messages)])[0]
+    ids = torch.tensor([reply.prompt_ids])
+    out = model.generate(
+        input_ids=ids,
+        attention_mask=torch.ones_like(ids),
+        mm_token_type_ids=(ids == codec.vision.image_id).int(),
+        **codec.vision.pixels(pictures_of(messages)),
+        max_new_tokens=8,
+        do_sample=False,
+        suppress_tokens=list(codec.banned),
+    )
+    assert reply.completion_ids == out[0, ids.shape[1] :].tolist()
+
+
+def test_a_dialogue_goes_on_with_the_pictures_of_all_its_turns(seeing):
+    first = scenes()[0]
+    start = answers(policy(seeing, max_context=200), [looking(0, first)])[0]
+    context = start.prompt_ids + start.completion_ids
+    more = user("next", noise(28, 56, 9))
+    request = Request(
+        key=0,
+        messages=more,
+        info={},
+        context_ids=context,
+        stream=1,
+        pictures=pictures_of(first) + pictures_of(more),
+    )
+    reply = answers(policy(seeing, max_context=200), [request])[0]
+    assert reply.prompt_ids[: len(context)] == context
+    logp = uncached(*seeing, first + more, reply.prompt_ids + reply.completion_ids)
+    n = len(reply.prompt_ids)
+    expected = [float(logp[n - 1 + i, t]) for i, t in enumerate(reply.completion_ids)]
+    assert reply.logprobs == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_prompt_without_one_of_its_pictures_is_one_clear_error(seeing):
+    messages = scenes()[0]
+    request = Request(key=4, messages=messages, info={}, context_ids=None, stream=0)
+    with pytest.raises(DataError, match="the prompt of episode 4: 0 pictures take 0 tokens"):
+        answers(policy(seeing, max_context=200), [request])
+
+
+def test_placeholders_are_never_sampled(seeing):
+    """At temperature 5 all tokens are about equally likely: 1,000 draws of 275 would hold two of them 7 times."""
+    _, codec = seeing
+    messages = scenes()[0]
+    p = policy(seeing, max_context=200, max_tokens=1, temperature=5.0, batch_size=1000)
+    replies = answers(p, [looking(k, messages, stream=k) for k in range(1000)])
+    drawn = {r.completion_ids[0] for r in replies}
+    assert len(drawn) > 200
+    assert not drawn & set(codec.banned)
+    logp = uncached(*seeing, messages, replies[0].prompt_ids, temperature=5.0)[-1]
+    for reply in replies[:20]:
+        assert reply.logprobs == pytest.approx([float(logp[reply.completion_ids[0]])], abs=1e-5)
+
+
+def test_a_policy_of_a_vision_folder_reads_pictures(tmp_path):
+    loaded = qwen3()
+    save_model(tmp_path / "m", loaded.model, loaded.tokenizer, vision=loaded.vision)
+    p = load_policy(tmp_path / "m", temperature=0.0, max_tokens=4, max_context=200, dtype="float32")
+    loaded.model.eval()
+    codec = ChatCodec(loaded.tokenizer, loaded.vision)
+    same = HFPolicy(loaded.model, codec, temperature=0.0, max_tokens=4, max_context=200, batch_size=4)
+    asked = [looking(0, scenes()[2])]
+    assert answers(p, asked)[0].completion_ids == answers(same, asked)[0].completion_ids

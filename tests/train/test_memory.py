@@ -3,7 +3,7 @@ import json
 
 import pytest
 import torch
-from transformers import Qwen3Config, Qwen3ForCausalLM
+from transformers import Qwen3Config, Qwen3ForCausalLM, Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
 from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.train.config import ModelConfig
@@ -20,7 +20,8 @@ from arl_gym.train.memory import (
     shape_of,
 )
 from arl_gym.train.methods import resolve
-from arl_gym.train.model import tiny_model, tiny_tokenizer
+from arl_gym.train.model import load_model, tiny_model, tiny_tokenizer
+from tests.train.pictures import qwen25
 
 QWEN = KNOWN["Qwen3-4B"]
 
@@ -187,10 +188,45 @@ def test_the_shape_of_a_folder_is_that_of_its_model(tmp_path):
     assert dataclasses.replace(shape, vocab=0) == dataclasses.replace(shape_of(ModelConfig()), vocab=0)
 
 
-def test_the_text_part_of_a_vision_model_is_read():
-    text = {"hidden_size": 8, "num_hidden_layers": 1, "intermediate_size": 16, "num_attention_heads": 2}
-    shape = shape_from({"text_config": {**text, "vocab_size": 10}, "vision_config": {"hidden_size": 99}})
-    assert (shape.hidden, shape.kv_heads, shape.head_dim, shape.tied) == (8, 2, 4, True)
+@pytest.mark.parametrize("words", ["", "red green"])
+def test_the_shape_of_tiny_vl_is_exact(tmp_path, words):
+    loaded = load_model("tiny-vl", dtype="float32", seed=0, words=words.split())
+    n = sum(p.numel() for p in loaded.model.parameters())
+    (tmp_path / "config.json").write_text(json.dumps(loaded.model.config.to_dict()))
+    for path in ("tiny-vl", str(tmp_path)):
+        shape = shape_of(ModelConfig(path=path, words=words))
+        assert (shape.parameters, shape.tower) == (n, 213_280)
+
+
+def test_the_shape_of_a_large_vision_model_is_exact():
+    config = Qwen3VLConfig(
+        text_config={"hidden_size": 512, "num_hidden_layers": 3, "intermediate_size": 1024, "head_dim": 64},
+        vision_config={"depth": 5, "hidden_size": 256, "intermediate_size": 640, "out_hidden_size": 512},
+        tie_word_embeddings=False,
+    )
+    with torch.device("meta"):
+        model = Qwen3VLForConditionalGeneration(config)
+    content = config.to_dict()
+    content["text_config"].pop("tie_word_embeddings", None)  # files of the hub say it once, outside
+    assert shape_from(content).parameters == sum(p.numel() for p in model.parameters())
+
+
+def test_the_tower_of_qwen25_is_counted_closely():
+    model = qwen25().model
+    content = model.config.to_dict()
+    n = sum(p.numel() for p in model.model.visual.parameters())
+    # Three norms of 32 without a bias too many in each of 2 blocks and the merger, and a bias in the patches.
+    assert shape_from(content).tower == n + (2 * 2 + 1) * 32 + 32
+
+
+def test_the_table_knows_the_tower_of_qwen3_vl():
+    # 4.02 billion of the language model, and 24 blocks of 12.6 million, 4 mergers of 27.3, patches and places.
+    assert KNOWN["Qwen3-VL-4B"].parameters == pytest.approx(4.02e9 + 24 * 12.6e6 + 4 * 27.3e6 + 4e6, rel=1e-3)
+
+
+def test_a_tower_of_unknown_sizes_is_one_clear_error():
+    with pytest.raises(ConfigError, match="expected 'spatial_merge_size' in vision_config"):
+        shape_from({"vision_config": {"hidden_size": 99}})
 
 
 @pytest.mark.parametrize(

@@ -2,17 +2,21 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import load_file
+from transformers import AutoModelForImageTextToText
 
 from arl_gym.errors import ArlGymError, ConfigError
-from arl_gym.train.config import ModelConfig
+from arl_gym.train.config import ModelConfig, RunConfig
 from arl_gym.train.model import (
     add_lora,
+    initial_model,
     load_model,
     plain_weights,
     save_model,
     tiny_model,
     tiny_tokenizer,
 )
+from tests.train.pictures import noise, qwen3, qwen25
 
 
 def tiny():
@@ -148,3 +152,53 @@ def test_a_tokenizer_with_tokens_that_the_model_lacks_is_refused(tmp_path):
         ConfigError, match=rf"another model's: it has {len(many)} tokens, the model {len(small)}"
     ):
         load_model(str(tmp_path / "m"), dtype="float32", seed=0)
+
+
+@pytest.mark.parametrize("family", [qwen3, qwen25])
+def test_a_vision_folder_loads_in_transformers_and_whole_weights_fit_it(tmp_path, family):
+    loaded = family()
+    save_model(tmp_path / "m", loaded.model, loaded.tokenizer, vision=loaded.vision)
+    weights = {name: tensor.clone() for name, tensor in plain_weights(loaded.model)}
+    save_model(tmp_path / "n", loaded.model, loaded.tokenizer, vision=loaded.vision, weights=weights)
+    a, b = (load_file(tmp_path / name / "model.safetensors") for name in ("m", "n"))
+    assert a.keys() == b.keys()
+    assert all(torch.equal(a[name], b[name]) for name in a)
+    assert weights.keys() == dict(loaded.model.named_parameters()).keys()
+    if family is qwen3:  # transformers keeps the old names of Qwen2.5-VL in its files
+        assert weights.keys() == a.keys()
+    again = AutoModelForImageTextToText.from_pretrained(tmp_path / "m")
+    assert type(again) is type(loaded.model)
+    key = "model.language_model.embed_tokens.weight"
+    assert torch.equal(again.state_dict()[key], loaded.model.state_dict()[key])
+
+
+def test_the_run_of_a_vision_model_sets_the_limits_of_its_pictures():
+    model = ModelConfig(path="tiny-vl", words="mug", image_min_pixels=1024, image_max_pixels=4096)
+    loaded = initial_model(RunConfig(model=model))
+    assert loaded.vision is not None
+    assert [loaded.vision.n_tokens(noise(px, px)) for px in (16, 48, 96)] == [4, 9, 16]
+    assert len(loaded.tokenizer("mug")["input_ids"]) == 1
+    assert 500_000 < sum(p.numel() for p in loaded.model.parameters()) < 900_000
+
+
+@pytest.mark.parametrize("family", [qwen3, qwen25])
+def test_adapters_leave_the_tower_alone_unless_it_is_named(family):
+    def adapted(targets: str) -> set[str]:
+        model = family().model
+        add_lora(model, ModelConfig(lora_rank=2, lora_targets=targets))
+        return {name for name, _ in model.named_parameters() if "lora_A" in name}
+
+    everything = adapted("all-linear")
+    assert len(everything) in (3 * 7, 2 * 7)  # the seven maps of every layer of the language model
+    assert all(".language_model." in name for name in everything)
+    assert all(".language_model." in name for name in adapted("gate_proj"))
+    assert any(".visual." in name for name in adapted("q_proj,visual.blocks.0.attn.qkv"))
+
+
+def test_the_tower_learns():
+    loaded = qwen3()
+    ids = torch.tensor([[1, *[loaded.vision.image_id] * 4, 2]])
+    pixels = loaded.vision.pixels([noise(32, 32)])
+    positions = loaded.vision.positions(ids, torch.ones_like(ids), pixels["image_grid_thw"])
+    loaded.model(input_ids=ids, position_ids=positions, **pixels).logits[0, -1].logsumexp(-1).backward()
+    assert float(loaded.model.model.visual.patch_embed.proj.weight.grad.abs().max()) > 0
