@@ -1,8 +1,8 @@
-"""Where a run's responses come from: the trained model itself, a vLLM engine beside it, or servers elsewhere.
+"""Where a run's responses come from: the trained model itself, a vLLM engine beside it, or servers.
 
-    sampler = open_sampler(cfg, engine, loaded, codec)
-    with sampler.playing(temperature=1.0) as policy:
-        ...  # the policy has the present weights
+>>> sampler = open_sampler(cfg, engine, loaded, codec)  # doctest: +SKIP
+>>> with sampler.playing(temperature=1.0) as policy:  # doctest: +SKIP
+...     trajectories = rollout(vec, policy, episodes, env_id="ARL/Sokoban-v0", seed=0)
 """
 
 import tempfile
@@ -14,11 +14,10 @@ from typing import Protocol
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from arl_gym.agents.types import Policy
-from arl_gym.errors import PolicyError
 from arl_gym.train import distributed
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import RunConfig
@@ -26,6 +25,7 @@ from arl_gym.train.engine import Engine
 from arl_gym.train.model import Loaded, plain_weights
 from arl_gym.train.policies.agreement import agreement, largest_difference, require_agreement
 from arl_gym.train.policies.hf import HFPolicy
+from arl_gym.train.policies.server import ServerSampler
 from arl_gym.train.policies.vllm import VLLMPolicy, close_engine, give_weights, open_engine
 from arl_gym.train.state import gathered
 
@@ -34,7 +34,7 @@ class Sampler(Protocol):
     """Where responses come from; keeps up with the trained weights."""
 
     def playing(self, *, temperature: float) -> AbstractContextManager[Policy]:
-        """Give a policy with the present weights; it is of use inside the block. All ranks call this alike."""
+        """Give a policy with the present weights, for use inside the block. All ranks call this alike."""
         ...
 
     def metrics(self) -> dict[str, float]:
@@ -51,10 +51,13 @@ def open_sampler(cfg: RunConfig, engine: Engine, loaded: Loaded, codec: ChatCode
 
     Raises:
         ConfigError: If it cannot be opened with these settings.
+        PolicyError: If a server does not answer.
         DependencyMissing: If vLLM is wanted and not installed.
     """
     if cfg.rollout.backend == "vllm":
         return VLLMSampler(cfg, engine, loaded, codec)
+    if cfg.rollout.backend == "server":
+        return ServerSampler(cfg, engine, loaded.model, codec, lambda: sampling_weights(loaded.model))
     return HFSampler(cfg, engine, codec)
 
 
@@ -181,10 +184,11 @@ def sampling_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
     """
     yield from plain_weights(model)
     head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
-    if head.weight is model.get_input_embeddings().weight:
+    weight: nn.Parameter = head.weight
+    if weight is model.get_input_embeddings().weight:
         name = next(name for name, module in model.named_modules() if module is head)
-        with gathered([head.weight]):
-            yield f"{name}.weight", head.weight.detach()
+        with gathered([weight]):
+            yield f"{name}.weight", weight.detach()
 
 
 def describe(loaded: Loaded, folder: Path) -> None:

@@ -162,7 +162,7 @@ class Trainer:
 
         Raises:
             Interrupted: If the run was told to stop; a checkpoint was then saved.
-            ArlGymError: If the environments fail too often, or the sampler fails; a checkpoint was then saved.
+            ArlGymError: If the environments fail too often, or the sampler does; a checkpoint was then saved.
         """
         with ExitStack() as stack:
             log = self._open_log(stack)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from arl_gym.agents.types import Reply
-from arl_gym.errors import ArlGymError, PolicyError
+from arl_gym.errors import PolicyError
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import ModelConfig, RunConfig, VLLMConfig
 from arl_gym.train.model import load_model
@@ -97,7 +97,7 @@ def test_the_trained_model_agrees_with_itself_and_with_no_other():
 @pytest.mark.parametrize("mean", [0.02, float("nan")])
 def test_too_large_a_difference_stops_the_run(mean):
     require_agreement(Agreement(mean=0.01, max=9.0, n=16), 0.01, "the server")
-    with pytest.raises(ArlGymError, match=r"the server does not sample .* of 16 tokens .* 0.01 or less"):
+    with pytest.raises(PolicyError, match=r"the server does not sample .* of 16 tokens .* 0.01 or less"):
         require_agreement(Agreement(mean=mean, max=9.0, n=16), 0.01, "the server")
 
 

@@ -43,9 +43,7 @@ def llm(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model")
     describe(small_model(), folder)
     dials = VLLMConfig(kwargs={"block_size": BLOCK, "max_num_seqs": 64})
-    opened = open_engine(
-        folder, dtype="float32", max_context=MAX_CONTEXT, seed=0, dials=dials, weights=False
-    )
+    opened = open_engine(folder, dtype="float32", max_context=MAX_CONTEXT, seed=0, dials=dials, weights=False)
     yield opened
     close_engine(opened)
 

@@ -2,7 +2,8 @@ import pytest
 import torch
 
 from arl_gym.agents.rollout import rollout
-from arl_gym.agents.types import Episode, Request
+from arl_gym.agents.types import Episode, Reply, Request
+from arl_gym.core import Message
 from arl_gym.errors import ConfigError, PolicyError
 from arl_gym.make import make_chat_vec
 from arl_gym.rng import derive
@@ -15,13 +16,13 @@ DIALS = {"max_tokens": 12, "temperature": 1.0, "max_context": MAX_CONTEXT}
 
 
 def request(key=0, text="####\n#PXO#", *, stream=7):
-    messages = [{"role": "user", "content": text}]
+    messages: list[Message] = [{"role": "user", "content": text}]
     return Request(key=key, messages=messages, info={}, context_ids=None, stream=derive("test", stream))
 
 
 def answers(policy, requests):
     policy.submit(requests)
-    replies = {}
+    replies: dict[int, Reply] = {}
     while len(replies) < len(requests):
         replies |= {reply.key: reply for reply in policy.poll()}
     return [replies[r.key] for r in requests]
@@ -167,7 +168,7 @@ def test_an_engine_that_fails_is_one_error(llm, loaded, codec, monkeypatch):
 
 def test_an_argument_that_vllm_does_not_know_is_named():
     dials = VLLMConfig(kwargs={"max_num_seq": 4})
-    with pytest.raises(ConfigError, match="'max_num_seq'.*vllm.kwargs: did you mean 'max_num_seqs'"):
+    with pytest.raises(ConfigError, match=r"'max_num_seq' in vllm.kwargs: did you mean 'max_num_seqs'"):
         open_engine("nowhere", dtype="float32", max_context=64, seed=0, dials=dials)
 
 

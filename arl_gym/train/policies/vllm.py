@@ -1,7 +1,7 @@
 """Rollouts with a vLLM engine in this process: continuous batching, prefixes read once.
 
-The only module that imports vLLM. An engine does not follow the trainer's weights by itself: `samplers` brings
-them over. Prompts go in as ids and come out as the same ids, or the rollout ends.
+The only module that imports vLLM. An engine does not follow the trainer's weights by itself: `samplers`
+brings them over. Prompts go in as ids and come out as the same ids, or the rollout ends.
 
     llm = open_engine("runs/sokoban/model", dtype="float32", max_context=2048, seed=0)
     policy = VLLMPolicy(llm, codec, max_tokens=64, temperature=1.0, max_context=2048)
@@ -172,8 +172,9 @@ class VLLMPolicy:
         asked, sampled = self._asked.pop(output.request_id), output.outputs[0]
         if list(output.prompt_token_ids) != asked.prompt_ids:
             raise PolicyError(
-                f"vLLM reads a prompt otherwise than the trainer will: expected {len(asked.prompt_ids)} tokens "
-                f"with {len(asked.request.pictures)} pictures, got {len(output.prompt_token_ids)}"
+                "vLLM reads a prompt otherwise than the trainer will: expected "
+                f"{len(asked.prompt_ids)} tokens with {len(asked.request.pictures)} pictures, got "
+                f"{len(output.prompt_token_ids)}"
             )
         if sampled.finish_reason not in ("stop", "length"):
             raise PolicyError(f"vLLM gave up on a request: finish_reason {sampled.finish_reason!r}")
@@ -184,9 +185,7 @@ class VLLMPolicy:
         logprobs = [of[token].logprob for token, of in zip(ids, sampled.logprobs, strict=True)]
         return self._reply(asked.request, asked.prompt_ids, ids, logprobs)
 
-    def _reply(
-        self, request: Request, prompt_ids: list[int], ids: list[int], logprobs: list[float]
-    ) -> Reply:
+    def _reply(self, request: Request, prompt_ids: list[int], ids: list[int], logprobs: list[float]) -> Reply:
         finish: Finish = "length"
         if not ids:
             finish = "context_full"
@@ -323,11 +322,8 @@ def open_engine(
 
 
 def close_engine(llm: Any) -> None:
-    """Free an engine's memory; the ranks' group, which it shares with the trainer, stays."""
-    from vllm.distributed.parallel_state import destroy_model_parallel
-
+    """Free an engine's memory; the groups of ranks, which the trainer and other engines use too, stay."""
     llm.llm_engine.engine_core.engine_core.model_executor.shutdown()
-    destroy_model_parallel()
     gc.unfreeze()  # the engine had frozen what was there when it started
     gc.collect()
     if torch.cuda.is_available():
