@@ -96,7 +96,8 @@ class TokenLogProbs(nn.Module):
 
     def _seen(self, pixels: Tensor, grid: Tensor | None, features: Tensor | None) -> Any:
         """Return what the vision tower makes of the pictures, laid out for the placeholders."""
-        seen = self.model.base_model.get_image_features(pixels, grid, return_dict=True)
+        model: Any = self.model.base_model
+        seen = model.get_image_features(pixels, grid, return_dict=True)
         seen.pooler_output = [torch.cat(list(seen.pooler_output))[features]]
         if (layers := seen.get("deepstack_features")) is not None:  # what Qwen3-VL adds to its first layers
             seen.deepstack_features = [[torch.cat(list(layer))[features]] for layer in layers]
@@ -230,7 +231,7 @@ class Engine:
         # Never generate with weights that are cut up: ranks take unequal numbers of steps.
         self._copy = copy.deepcopy(model).requires_grad_(False) if optim.zero_stage == 3 else None
         if model_cfg.gradient_checkpointing:
-            model.activation_checkpointing_enable({"use_reentrant": False})
+            _recompute_activations(model)
         trained = [p for p in model.parameters() if p.requires_grad]
         self._adamw = GuardedAdamW(
             trained, lr=optim.lr, weight_decay=optim.weight_decay, fused=torch.cuda.is_available()
@@ -542,9 +543,7 @@ class Engine:
                 self._adapter.save_pretrained(str(partial / "adapter"), state_dict=adapter)
 
         distributed.on_main(
-            lambda: save_model(
-                folder, self._model, tokenizer, replace=True, weights=weights, also=save_more
-            )
+            lambda: save_model(folder, self._model, tokenizer, replace=True, weights=weights, also=save_more)
         )
 
     def _plain_weights(self) -> dict[str, Tensor]:
@@ -565,6 +564,12 @@ class Engine:
                 with gathered([parameter]):
                     out[name] = parameter.detach().to("cpu", copy=True)
         return out
+
+
+def _recompute_activations(model: PreTrainedModel) -> None:
+    # Its name until transformers 5.19, and its name since.
+    enable = getattr(model, "activation_checkpointing_enable", None) or model.gradient_checkpointing_enable
+    enable({"use_reentrant": False})
 
 
 def _select(batch: Batch, rows: IntArray) -> Batch:

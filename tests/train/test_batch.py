@@ -77,7 +77,9 @@ def test_pictures_of_equal_pixels_are_kept_once():
             trajectory(
                 turn(pictures=[square("red"), square("blue")]), turn([3], pictures=[square("blue")]), copy=0
             ),
-            trajectory(turn(pictures=[square("red")]), turn([3], pictures=[square("red", 4)]), turn([3]), copy=1),
+            trajectory(
+                turn(pictures=[square("red")]), turn([3], pictures=[square("red", 4)]), turn([3]), copy=1
+            ),
         ],
         pad_id=PAD,
     )
@@ -105,7 +107,10 @@ def test_a_dialogue_has_the_pictures_of_all_its_turns():
     ]
     assert pack([trajectory(*turns)], pad_id=0).row_pictures == ((0, 1, 0),)
     # What was sampled beyond the tokens that the env read is gone, and so the dialogue goes on in a new row.
-    cut = [turn([1], [2, 3], pictures=[square("red")]), turn([1, 9], [5], pictures=[square("red")], append=True)]
+    cut = [
+        turn([1], [2, 3], pictures=[square("red")]),
+        turn([1, 9], [5], pictures=[square("red")], append=True),
+    ]
     assert pack([trajectory(*cut)], pad_id=0).row_pictures == ((0,), (0, 0))
 
 

@@ -48,7 +48,7 @@ def test_rows_without_pictures_bring_a_blank_one_that_no_token_shows(codec):
     assert len(seen.grid) == 1
     assert (seen.features == -1).all()
     for row, length in zip(seen.positions.transpose(1, 0, 2), (3, 4), strict=True):
-        assert (row[:, : length] == np.arange(length)).all()
+        assert (row[:, :length] == np.arange(length)).all()
 
 
 def test_positions_of_a_picture_are_those_of_its_rows_and_columns(codec):
@@ -64,5 +64,5 @@ def test_positions_of_a_picture_are_those_of_its_rows_and_columns(codec):
 def test_placeholders_without_their_pictures_are_an_error(codec):
     batch = batch_of(codec, shown("a", "red", "blue"))
     lost = dataclasses.replace(batch, row_pictures=((0,),))
-    with pytest.raises(DataError, match=r"trajectory 0 of group 0: 1 pictures take 4 tokens, but the ids hold 8"):
+    with pytest.raises(DataError, match=r"trajectory 0 of group 0: 1 pictures take 4 tokens, but .* 8"):
         view(lost, codec.vision)

@@ -1,11 +1,11 @@
 """Placeholders and features agree, over 1,000 episodes of random play."""
 
-import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
+from arl_gym.agents.records import read_trajectories, write_trajectories
 from arl_gym.agents.rollout import rollout
 from arl_gym.agents.tasks import task_ids
 from arl_gym.agents.types import Episode, Reply, Request
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.timeout(180)
 
 
 class RandomPlay:
-    """Says a random move in tokens, sometimes after nothing but noise; reads no picture."""
+    """Says a random move, or the name of a special token, in tokens; looks at no picture."""
 
     def __init__(self, codec: ChatCodec):
         self.codec = codec
@@ -37,7 +37,8 @@ class RandomPlay:
 
     def reply(self, request: Request) -> Reply:
         rng = Rng(request.stream)
-        text = f"<think></think><action>{('up', 'down', 'left', 'right', '<|image_pad|>')[rng.below(5)]}</action>"
+        action = ("up", "down", "left", "right", "<|image_pad|>")[rng.below(5)]
+        text = f"<think></think><action>{action}</action>"
         context = request.context_ids
         if context is None:
             prompt = self.codec.encode_prompt(request.messages)
@@ -60,8 +61,17 @@ def loaded():
 
 
 def random_play(codec, *, window, obs_mode, episodes):
-    options = {"prompt": "compact", "max_steps": 4, "tile_size": 16, "dim_room": (5, 6)}
-    vec = make_chat_vec("ARL/Sokoban-v0", 16, window=window, obs_mode=obs_mode, split="train", **options)
+    vec = make_chat_vec(
+        "ARL/Sokoban-v0",
+        16,
+        window=window,
+        prompt="compact",
+        split="train",
+        obs_mode=obs_mode,
+        tile_size=16,
+        dim_room=(5, 6),
+        max_steps=4,
+    )
     try:
         ids = task_ids(vec, "train")
         tasks = [Episode(task_id=ids[i // 4], group=i // 4, copy=i % 4) for i in range(episodes)]
@@ -79,11 +89,11 @@ def test_image_features_and_placeholders_agree_on_125_episodes_of_each_kind(load
     played = random_play(codec, window=window, obs_mode=obs_mode, episodes=125)
     batch = pack(played, pad_id=codec.pad_id)
     # Of the tower of "tiny-vl" every patch of 16 x 16 pixels is a feature, here a cell.
-    features = codec.vision.pixels(batch.pictures)["image_grid_thw"].prod(dim=1).numpy()
+    features = loaded.vision.pixels(batch.pictures)["image_grid_thw"].prod(dim=1).numpy()
     assert set(features.tolist()) == {5 * 6}
     expected = [sum(int(features[k]) for k in shown) for shown in batch.row_pictures]
-    assert (batch.ids == codec.vision.image_id).sum(axis=1).tolist() == expected
-    assert not (batch.ids[batch.action_mask] == codec.vision.image_id).any()
+    assert (batch.ids == loaded.vision.image_id).sum(axis=1).tolist() == expected
+    assert not (batch.ids[batch.action_mask] == loaded.vision.image_id).any()
     n_turns = [len(t.turns) for t in played]
     if window is None:
         assert [len(shown) for shown in batch.row_pictures] == n_turns
@@ -91,8 +101,21 @@ def test_image_features_and_placeholders_agree_on_125_episodes_of_each_kind(load
         turns = [k for n in n_turns for k in range(n)]
         assert [len(shown) for shown in batch.row_pictures] == [min(k, window) + 1 for k in turns]
     assert len(batch.pictures) < 0.9 * sum(n_turns)  # copies begin with one board
-    seen = view(batch, codec.vision)
+    seen = view(batch, loaded.vision)
     assert sorted(set(seen.features[seen.features >= 0].tolist())) == list(range(features.sum()))
+
+
+@pytest.mark.parametrize("window", [2, None])
+def test_recorded_episodes_have_the_same_pictures_in_the_same_rows(loaded, window, tmp_path):
+    codec = ChatCodec(loaded.tokenizer, loaded.vision)
+    played = random_play(codec, window=window, obs_mode="both", episodes=20)
+    write_trajectories(tmp_path / "played.jsonl.gz", played)
+    before, after = (
+        pack(t, pad_id=codec.pad_id) for t in (played, read_trajectories(tmp_path / "played.jsonl.gz"))
+    )
+    assert after.row_pictures == before.row_pictures
+    assert after.pictures == before.pictures
+    assert np.array_equal(after.ids, before.ids)
 
 
 @pytest.mark.parametrize(("window", "obs_mode"), [(2, "image"), (None, "both")])
@@ -102,7 +125,6 @@ def test_a_model_scores_random_play(loaded, window, obs_mode):
     engine = Engine(
         loaded.model, OptimConfig(zero_stage=0), temperature=1.0, reference=False, vision=loaded.vision
     )
-    batch = engine.score(pack(played, pad_id=codec.pad_id))
-    scores = batch.old_logprobs[batch.action_mask]
+    batch = pack(played, pad_id=codec.pad_id)
     # An untrained model finds every token about equally likely.
-    assert np.allclose(scores.mean(), -np.log(len(codec.tokenizer)), atol=1.0)
+    assert engine.nll(batch) == pytest.approx(np.log(len(loaded.tokenizer)), abs=1.0)

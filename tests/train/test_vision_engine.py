@@ -16,13 +16,14 @@ from arl_gym.train.model import load_model
 from arl_gym.train.packing import layout
 from arl_gym.train.pictures import view
 from arl_gym.train.vision import Vision
-from tests.train.engine_jobs import LORA, LOSS, OPTIM, first_gradient, master_weights
+from tests.train.engine_jobs import LORA, LOSS, OPTIM, master_weights
 from tests.train.ranks import run_ranks
 from tests.train.trajectories import trajectory
 from tests.train.vision_jobs import (
     answered,
     gradients,
     logits,
+    old_logprobs,
     scored,
     shown,
     square,
@@ -132,7 +133,7 @@ def test_what_only_a_picture_tells_is_learnt():
     assert len({len(a) for a in answers.values()}) == 1
     for _ in range(60):
         engine.fit(batch, np.arange(2), lr=3e-3)
-    # Whoever does not look is wrong about the first token half of the time: ln 2 over the tokens of an answer.
+    # Without looking, one token of each answer costs ln 2 at least.
     assert engine.nll(batch) < 0.1 * np.log(2) / len(answers["red"])
 
 
@@ -177,8 +178,7 @@ def test_an_exported_model_sees_what_the_trained_one_sees(tmp_path):
     loaded = load_model(str(tmp_path / "model"), dtype="float32", seed=0)
     again = Engine(loaded.model, OPTIM, temperature=1.0, reference=False, vision=loaded.vision)
     played = trajectories(codec)
-    batches = (e.score(pack(played, pad_id=codec.pad_id)) for e in (engine, again))
-    first, second = (b.old_logprobs for b in batches)
+    first, second = (old_logprobs(e, pack(played, pad_id=codec.pad_id)) for e in (engine, again))
     assert np.allclose(first, second, atol=1e-6)
 
 
@@ -234,7 +234,7 @@ def test_every_family_scores_alike_with_and_without_shared_prompts(name, tower):
             vision=own.vision,
         )
         assert engine._can_share == share
-        scores.append(engine.score(batch).old_logprobs)
+        scores.append(old_logprobs(engine, batch))
     assert np.abs(scores[0] - scores[1]).max() < 1e-6
     for n in range(6):
         said = torch.from_numpy(logits(model, own, shown("go", pictures[n // 3]))[-1])

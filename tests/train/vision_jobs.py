@@ -89,6 +89,10 @@ def scored(engine, codec, *, old=True):
     return batch.with_advantages(turn_advantages(played, AdvantageConfig()))
 
 
+def old_logprobs(engine, batch):
+    return engine.score(batch).old_logprobs
+
+
 def update_of(cfg, **kwargs):
     engine, codec = vision_engine(cfg, **kwargs)
     batch = scored(engine, codec)
