@@ -126,8 +126,18 @@ def check_config(cfg: RunConfig) -> None:
 
 def conflicts(cfg: RunConfig) -> list[str]:
     """Return what `check_config` complains of, a line each."""
-    looks = (_ranges, _environments, _pictures, _rollout, _sampling, _filter, _advantage, _loss, _optim)
-    rules = (*looks, _evaluation)
+    rules = (
+        _ranges,
+        _environments,
+        _pictures,
+        _rollout,
+        _sampling,
+        _filter,
+        _advantage,
+        _loss,
+        _optim,
+        _evaluation,
+    )
     return [line for rule in rules for line in rule(cfg)]
 
 
