@@ -58,7 +58,7 @@ class Scorer:
 
 @pytest.fixture(scope="module")
 def codec():
-    return ChatCodec(load_model("tiny", dtype="float32", seed=0)[1])
+    return ChatCodec(load_model("tiny", dtype="float32", seed=0).tokenizer)
 
 
 def test_differences_are_those_of_the_sampled_tokens(codec):
@@ -84,7 +84,7 @@ def test_a_policy_without_room_or_ids_is_an_error(codec):
 def test_the_trained_model_agrees_with_itself_and_with_no_other():
     engine = make_engine(reference=False)
     own = engine.rollout_model()
-    codec = ChatCodec(load_model("tiny", dtype="float32", seed=0)[1])
+    codec = ChatCodec(load_model("tiny", dtype="float32", seed=0).tokenizer)
     dials = {"max_tokens": 8, "temperature": 1.0, "batch_size": 4, "max_context": 700}
     found = agreement(HFPolicy(own, codec, **dials), engine, codec, 8)
     assert found.n >= 8

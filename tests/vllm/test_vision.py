@@ -4,6 +4,7 @@ One engine a family, of a small random model whose tower joins 2 x 2 patches, as
 """
 
 import importlib.util
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLIm
 
 from arl_gym.agents.rollout import rollout
 from arl_gym.agents.types import Episode, Request
+from arl_gym.core import Message, Part
 from arl_gym.make import make_chat_vec
 from arl_gym.rng import derive
 from arl_gym.train import distributed
@@ -36,7 +38,7 @@ PATCH = {"Qwen3VL": 16, "Qwen2_5_VL": 14}
 LEAST, MOST = 1, 64
 """Tokens of a picture: others are enlarged or made smaller."""
 
-TEXT = {
+TEXT: dict[str, Any] = {
     "hidden_size": 64,
     "intermediate_size": 128,
     "num_hidden_layers": 2,
@@ -44,13 +46,19 @@ TEXT = {
     "num_key_value_heads": 1,
     "tie_word_embeddings": True,
 }
-ROPE = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [6, 5, 5]}
-TEXTS = {
+ROPE: dict[str, Any] = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_section": [6, 5, 5]}
+TEXTS: dict[str, dict[str, Any]] = {
     "Qwen3VL": {"head_dim": 32, "rope_parameters": {**ROPE, "mrope_interleaved": True}},
     "Qwen2_5_VL": {"rope_parameters": ROPE},
 }
-TOWER = {"depth": 2, "intermediate_size": 128, "num_heads": 2, "hidden_size": 64, "out_hidden_size": 64}
-TOWERS = {
+TOWER: dict[str, Any] = {
+    "depth": 2,
+    "intermediate_size": 128,
+    "num_heads": 2,
+    "hidden_size": 64,
+    "out_hidden_size": 64,
+}
+TOWERS: dict[str, dict[str, Any]] = {
     "Qwen3VL": {**TOWER, "num_position_embeddings": 256, "deepstack_visual_indexes": [0, 1]},
     "Qwen2_5_VL": {**TOWER, "window_size": 56, "fullatt_block_indexes": [1]},
 }
@@ -125,10 +133,10 @@ def noise(width, height, *, seed=0, mode="RGB"):
 
 
 def request(*pictures, key=0, before="You see "):
-    parts = [{"type": "text", "text": before}]
+    parts: list[Part] = [{"type": "text", "text": before}]
     for picture in pictures:
         parts += [{"type": "image", "image": picture}, {"type": "text", "text": " and "}]
-    messages = [{"role": "user", "content": parts}]
+    messages: list[Message] = [{"role": "user", "content": parts}]
     stream = derive("test", key)
     return Request(
         key=key, messages=messages, info={}, context_ids=None, stream=stream, pictures=list(pictures)
