@@ -4,10 +4,11 @@ import numpy as np
 from PIL import Image
 from transformers import PreTrainedModel, PreTrainedTokenizerBase, Qwen2_5_VLConfig
 from transformers import Qwen2_5_VLForConditionalGeneration as Qwen25
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from arl_gym.core import Message, Part
 from arl_gym.train.model import Loaded, load_model, tiny_tokenizer
-from arl_gym.train.vision import Qwen2VLImageProcessorPil, Vision
+from arl_gym.train.vision import Vision
 
 
 def noise(width: int, height: int, seed: int = 0) -> Image.Image:
@@ -73,4 +74,4 @@ def _qwen25(tokenizer: PreTrainedTokenizerBase) -> PreTrainedModel:
         vision_end_token_id=ids["<|vision_end|>"],
         tie_word_embeddings=True,
     )
-    return Qwen25(config).eval()
+    return Qwen25(config)

@@ -229,17 +229,9 @@ def seeing(request):
     return loaded.model, ChatCodec(loaded.tokenizer, loaded.vision)
 
 
-def looking(
-    key: int, messages: list[Message], *, stream: int = 0, context: list[int] | None = None
-) -> Request:
-    return Request(
-        key=key,
-        messages=messages,
-        info={},
-        context_ids=context,
-        stream=stream,
-        pictures=pictures_of(messages),
-    )
+def looking(key: int, messages: list[Message], *, stream: int = 0) -> Request:
+    pictures = pictures_of(messages)
+    return Request(key=key, messages=messages, info={}, context_ids=None, stream=stream, pictures=pictures)
 
 
 def scenes() -> list[list[Message]]:
@@ -252,13 +244,13 @@ def scenes() -> list[list[Message]]:
     ]
 
 
-def uncached(model, codec, messages, ids, *, temperature=1.0):
+def uncached(model_and_codec, messages, ids, *, temperature=1.0):
     """Return the log-probs (T, V) that transformers' own reading of the pictures gives."""
-    pixels = codec.vision.pixels(pictures_of(messages))
+    model, codec = model_and_codec
     row = torch.tensor([ids])
-    extra = (
-        pixels | {"mm_token_type_ids": (row == codec.vision.image_id).int()} if pictures_of(messages) else {}
-    )
+    extra = {"mm_token_type_ids": (row == codec.vision.image_id).int()}
+    if pictures_of(messages):
+        extra |= codec.vision.pixels(pictures_of(messages))
     with torch.no_grad():
         logits = model(input_ids=row, attention_mask=torch.ones_like(row), **extra).logits[0]
     allowed = [i for i in range(logits.shape[-1]) if i not in codec.banned]
@@ -272,7 +264,7 @@ def test_log_probs_with_pictures_are_those_of_an_uncached_forward_pass(seeing):
     replies = answers(p, [looking(k, m, stream=k) for k, m in enumerate(scenes())])
     assert len({tuple(r.completion_ids) for r in replies}) == 4
     for reply, messages in zip(replies, scenes(), strict=True):
-        logp = uncached(*seeing, messages, reply.prompt_ids + reply.completion_ids, temperature=0.7)
+        logp = uncached(seeing, messages, reply.prompt_ids + reply.completion_ids, temperature=0.7)
         n = len(reply.prompt_ids)
         expected = [float(logp[n - 1 + i, t]) for i, t in enumerate(reply.completion_ids)]
         assert reply.logprobs == pytest.approx(expected, abs=1e-5)
@@ -321,7 +313,7 @@ def test_a_dialogue_goes_on_with_the_pictures_of_all_its_turns(seeing):
     )
     reply = answers(policy(seeing, max_context=200), [request])[0]
     assert reply.prompt_ids[: len(context)] == context
-    logp = uncached(*seeing, first + more, reply.prompt_ids + reply.completion_ids)
+    logp = uncached(seeing, first + more, reply.prompt_ids + reply.completion_ids)
     n = len(reply.prompt_ids)
     expected = [float(logp[n - 1 + i, t]) for i, t in enumerate(reply.completion_ids)]
     assert reply.logprobs == pytest.approx(expected, abs=1e-5)
@@ -335,7 +327,7 @@ def test_a_prompt_without_one_of_its_pictures_is_one_clear_error(seeing):
 
 
 def test_placeholders_are_never_sampled(seeing):
-    """At temperature 5 all tokens are about equally likely: 1,000 draws of 275 would hold two of them 7 times."""
+    """At temperature 5 all tokens are about as likely: 1,000 draws of 275 would hold the two 7 times."""
     _, codec = seeing
     messages = scenes()[0]
     p = policy(seeing, max_context=200, max_tokens=1, temperature=5.0, batch_size=1000)
@@ -343,7 +335,7 @@ def test_placeholders_are_never_sampled(seeing):
     drawn = {r.completion_ids[0] for r in replies}
     assert len(drawn) > 200
     assert not drawn & set(codec.banned)
-    logp = uncached(*seeing, messages, replies[0].prompt_ids, temperature=5.0)[-1]
+    logp = uncached(seeing, messages, replies[0].prompt_ids, temperature=5.0)[-1]
     for reply in replies[:20]:
         assert reply.logprobs == pytest.approx([float(logp[reply.completion_ids[0]])], abs=1e-5)
 

@@ -5,6 +5,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
 
 from arl_gym import make_chat_env
 from arl_gym.core import pictures_of
@@ -12,7 +13,7 @@ from arl_gym.errors import ConfigError, DataError
 from arl_gym.train import vision as module
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.model import load_model, save_model
-from arl_gym.train.vision import Qwen2VLImageProcessorPil, Vision, check_pictures
+from arl_gym.train.vision import Vision, check_pictures
 from tests.train.pictures import noise, qwen3, qwen25, user
 
 
