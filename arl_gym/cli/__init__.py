@@ -44,6 +44,7 @@ COMMANDS: dict[str, Command] = {
     "serve-sandbox": Command("run TIR-Math's programs for other machines", "arl_gym.cli.serve_sandbox"),
     "data": Command("check, import and export the data of environments", "arl_gym.cli.data"),
     "doctor": Command("check the installation", "arl_gym.cli.doctor"),
+    "selftest": Command("check the trainer on this machine", "arl_gym.cli.selftest"),
     "demo": Command("train a tiny agent on the CPU in minutes, with a report", _TRAINING, "demo"),
     "tiny-model": Command("make a small random model to train", _TRAINING, "tiny_model"),
     "collect": Command("record episodes worth cloning", "arl_gym.cli.cloning", "collect"),

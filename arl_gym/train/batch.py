@@ -1,7 +1,7 @@
 """From trajectories to right-padded arrays, and from those to minibatches and micro-batches.
 
-Numpy only. A row is one forward pass: one turn with its windowed prompt, or the turns of an append-only
-dialogue, each extending the one before. Which tokens carry loss is known by position, never by token id.
+Numpy and pillow only. A row is one forward pass: one turn with its windowed prompt, or the turns of an
+append-only dialogue, each extending the one before. Which tokens carry loss is known by position, not by id.
 Pictures stay pictures here, each kept once however many rows show it; what a model makes of them is its own.
 
     batch = pack(trajectories, pad_id=tokenizer.pad_token_id).with_advantages(advantages)
@@ -10,18 +10,16 @@ Pictures stay pictures here, each kept once however many rows show it; what a mo
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from PIL.Image import Image
 
 from arl_gym.agents.types import Trajectory, Turn
 from arl_gym.core import pictures_of
 from arl_gym.errors import ConfigError, DataError
 from arl_gym.rng import digest
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float32]
@@ -65,7 +63,7 @@ class Batch:
     turn_trajectory: IndexArray
     """(M,): index of the trajectory of every turn, also of turns without a row."""
     pad_id: int
-    pictures: tuple["Image", ...] = ()
+    pictures: tuple[Image, ...] = ()
     """The distinct pictures, also of rows that `select` left out."""
     row_pictures: tuple[tuple[int, ...], ...] = ()
     """Per row, which pictures it shows, in the order of their placeholders in `ids`; () for text."""
@@ -190,7 +188,7 @@ class _Gallery:
         self.pictures: list[Image] = []
         self._places: dict[tuple[tuple[int, int], str], int] = {}
 
-    def hang(self, pictures: Sequence["Image"]) -> list[int]:
+    def hang(self, pictures: Sequence[Image]) -> list[int]:
         """Return the place of every picture; those of equal pixels have the same."""
         places = []
         for picture in pictures:

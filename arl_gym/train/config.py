@@ -251,7 +251,8 @@ class OptimConfig:
     """Rows per optimiser step, about: the number of steps then follows from the rows of the batch, and
     `minibatches` is not used; 0 is off."""
     micro_tokens: int = 16384
-    """Padded tokens per forward pass at most."""
+    """Padded tokens per forward pass at most. Those of pictures count like any other; what the vision tower
+    needs for the patches behind them comes on top."""
     share_prompts: bool = True
     """Read a prompt that several rows of a forward pass share once (models with rotary positions and "sdpa"
     attention over all tokens); the same numbers up to rounding."""

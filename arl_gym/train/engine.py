@@ -536,14 +536,20 @@ class Engine:
         weights = None if is_plain else self._plain_weights()
         adapter = self._adapter_weights()
 
-        def save_more(partial: Path) -> None:
-            if self._vision is not None:
-                self._vision.save(partial)
+        def save_adapter(partial: Path) -> None:
             if self._adapter is not None:
                 self._adapter.save_pretrained(str(partial / "adapter"), state_dict=adapter)
 
         distributed.on_main(
-            lambda: save_model(folder, self._model, tokenizer, replace=True, weights=weights, also=save_more)
+            lambda: save_model(
+                folder,
+                self._model,
+                tokenizer,
+                vision=self._vision,
+                replace=True,
+                weights=weights,
+                also=save_adapter,
+            )
         )
 
     def _plain_weights(self) -> dict[str, Tensor]:

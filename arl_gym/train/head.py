@@ -95,6 +95,7 @@ class _PiecewiseScores(torch.autograd.Function):
                 entropies[piece] = -logp.exp().mul_(logp).sum(-1)
             if len(logp) == len(targets):
                 kept = logp  # the only piece: keeping it costs no more than making it again
+            del logp  # before the next one is made
         ctx.save_for_backward(hidden, weight, bias, targets, banned, entropies, kept)
         ctx.temperature = temperature
         ctx.set_materialize_grads(False)
@@ -113,15 +114,19 @@ class _PiecewiseScores(torch.autograd.Function):
         if d_chosen is None:
             d_chosen = torch.zeros_like(entropies)
         for piece in _pieces(len(targets), len(weight)):
-            logp = kept
-            if logp is None:
+            # In place wherever possible: every temporary is as large as the piece.
+            if kept is None:
                 logp = _all_logprobs(hidden[piece], weight, bias, banned, ctx.temperature)
-            d_token, share = d_chosen[piece, None], d_chosen[piece, None]
-            if d_entropies is not None:
-                d_entropy = d_entropies[piece, None]
-                share = torch.addcmul(d_token + d_entropy * entropies[piece, None], d_entropy, logp)
-            d_logits = logp.exp().mul_(share).neg_().scatter_add_(1, targets[piece, None], d_token)
-            del logp, share
+            else:
+                logp = kept.clone()
+            d_token = d_chosen[piece, None]
+            if d_entropies is None:
+                d_logits = logp.exp_().mul_(d_token)
+            else:
+                d_entropy, p = d_entropies[piece, None], logp.exp()
+                d_logits = logp.mul_(d_entropy).add_(d_token + d_entropy * entropies[piece, None]).mul_(p)
+                del p
+            d_logits.neg_().scatter_add_(1, targets[piece, None], d_token)
             d_logits = d_logits.div_(ctx.temperature).to(weight.dtype)
             if d_hidden is not None:
                 torch.mm(d_logits, weight, out=d_hidden[piece])
@@ -129,6 +134,7 @@ class _PiecewiseScores(torch.autograd.Function):
                 d_weight.addmm_(d_logits.T, hidden[piece])
             if d_bias is not None:
                 d_bias += d_logits.sum(0)
+            del logp, d_logits
         return d_hidden, d_weight, d_bias, None, None, None, None
 
 

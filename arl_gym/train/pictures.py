@@ -40,21 +40,23 @@ def view(part: Batch, vision: Vision) -> View:
     Raises:
         DataError: If a row has more or fewer placeholders than its pictures take.
     """
-    used = sorted({place for shown in part.row_pictures for place in shown})
-    pictures = [part.pictures[place] for place in used] or [_BLANK]
-    counts = [vision.n_tokens(picture) for picture in pictures]
-    ends = np.cumsum(counts)
-    spans = {k: np.arange(end - n, end) for k, n, end in zip(used, counts, ends, strict=False)}
+    places = sorted({place for shown in part.row_pictures for place in shown})
+    number = {place: k for k, place in enumerate(places)}
+    pictures = [part.pictures[place] for place in places] or [_BLANK]
+    ends = np.cumsum([vision.n_tokens(picture) for picture in pictures])
+    spans = np.split(np.arange(ends[-1]), ends[:-1])
     features = np.full(part.ids.shape, -1, dtype=np.int64)
     for n, shown in enumerate(part.row_pictures):
         ids = part.ids[n, : part.lengths[n]]
         where = f"trajectory {part.row_trajectory[n]} of group {part.row_group[n]}"
         check_pictures(vision, ids, [part.pictures[place] for place in shown], where)
         if shown:
-            features[n, np.flatnonzero(ids == vision.image_id)] = np.concatenate([spans[k] for k in shown])
+            features[n, np.flatnonzero(ids == vision.image_id)] = np.concatenate(
+                [spans[number[place]] for place in shown]
+            )
     made = vision.pixels(pictures)
     grid = made["image_grid_thw"]
-    order = [used.index(place) for shown in part.row_pictures for place in shown]
+    order = [number[place] for shown in part.row_pictures for place in shown]
     mask = np.arange(part.ids.shape[1]) < part.lengths[:, None]
     positions = vision.positions(
         torch.from_numpy(part.ids), torch.from_numpy(mask.astype(np.int64)), grid[order]

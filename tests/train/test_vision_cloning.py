@@ -25,7 +25,7 @@ def config(run_dir="unused", *, window=0, obs_mode="image", **clone):
             "env": {"prompt": "compact", "window": window, "kwargs": kwargs},
             "model": {"path": "tiny-vl", "max_context": 1024},
             "clone": {
-                "episodes": 8,
+                "episodes": 4,
                 "val_episodes": 2,
                 "steps": 3,
                 "eval_every": 3,
@@ -48,7 +48,7 @@ def vision_codec():
 def test_experts_are_cloned_from_what_they_saw(window, obs_mode):
     loaded, codec = vision_codec()
     shown = config(window=window, obs_mode=obs_mode)
-    played = tokenise(collect(shown, split="train", episodes=4), codec)
+    played = tokenise(collect(shown, split="train", episodes=2), codec)
     batch = pack(played, pad_id=codec.pad_id)
     n_turns = [len(t.turns) for t in played]
     if window == "dialogue":

@@ -72,15 +72,15 @@ def vision_engine(cfg=OPTIM, *, reference=True, model_cfg=ModelConfig()):  # noq
     return engine, ChatCodec(loaded.tokenizer, loaded.vision)
 
 
-def logits(model, codec, messages):
+def logits(model, codec, messages, *, graph=False):
     """What the model itself says after a prompt, (T, vocabulary), with positions of its own making."""
     ids = torch.tensor([codec.encode_prompt(messages)])
     more: dict[str, torch.Tensor] = {}
     if pictures := pictures_of(messages):
         types = {"mm_token_type_ids": (ids == codec.vision.image_id).int()}
         more = types | codec.vision.pixels(pictures)
-    with torch.no_grad():
-        return model(input_ids=ids, **more).logits[0].numpy()
+    with torch.set_grad_enabled(graph):
+        return model(input_ids=ids, **more).logits[0]
 
 
 def scored(engine, codec, *, old=True):
@@ -102,7 +102,7 @@ def update_of(cfg, **kwargs):
         "old": batch.old_logprobs,
         "ref": batch.ref_logprobs,
         "grad_norm": np.array(stats["optim/grad_norm"]),
-        "after": logits(engine.rollout_model(), codec, shown("go", "red", "blue")),
+        "after": logits(engine.rollout_model(), codec, shown("go", "red", "blue")).numpy(),
     }
 
 
