@@ -31,10 +31,10 @@ from tests.vllm.conftest import BLOCK
 from tests.vllm.test_policy import answers
 
 MAX_CONTEXT = 512
-FAMILIES = ["Qwen3VL", "Qwen2_5_VL"]
+FAMILIES = ["Qwen3VL", "Qwen2_5_VL", "Qwen2VL"]
 # Patches a side in a picture token, pixels a side in a patch: a token reads a Sokoban cell of 32 or 28.
 MERGE = 2
-PATCH = {"Qwen3VL": 16, "Qwen2_5_VL": 14}
+PATCH = {"Qwen3VL": 16, "Qwen2_5_VL": 14, "Qwen2VL": 14}
 LEAST, MOST = 1, 64
 """Tokens of a picture: others are enlarged or made smaller."""
 
@@ -50,6 +50,7 @@ ROPE: dict[str, Any] = {"rope_type": "default", "rope_theta": 10_000.0, "mrope_s
 TEXTS: dict[str, dict[str, Any]] = {
     "Qwen3VL": {"head_dim": 32, "rope_parameters": {**ROPE, "mrope_interleaved": True}},
     "Qwen2_5_VL": {"rope_parameters": ROPE},
+    "Qwen2VL": {"rope_parameters": ROPE},
 }
 TOWER: dict[str, Any] = {
     "depth": 2,
@@ -61,6 +62,7 @@ TOWER: dict[str, Any] = {
 TOWERS: dict[str, dict[str, Any]] = {
     "Qwen3VL": {**TOWER, "num_position_embeddings": 256, "deepstack_visual_indexes": [0, 1]},
     "Qwen2_5_VL": {**TOWER, "window_size": 56, "fullatt_block_indexes": [1]},
+    "Qwen2VL": {"depth": 2, "embed_dim": 64, "hidden_size": 64, "num_heads": 2, "mlp_ratio": 2},
 }
 
 
