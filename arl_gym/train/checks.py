@@ -294,6 +294,9 @@ def _sampling(cfg: RunConfig) -> Iterator[str]:
             yield f"vllm.kwargs.{name}={value!r}: set {_OURS[name]} instead"
         elif name in _FIXED:
             yield f"vllm.kwargs.{name}={value!r}: leave it out, the trainer needs it as it is"
+    modes = [env.kwargs.get("obs_mode") for env in cfg.all_envs]
+    if cfg.rollout.backend == "server" and any(mode in _PICTURES for mode in modes):
+        yield "rollout.backend='server' sends text only: set obs_mode='text', or backend='vllm' or 'hf'"
     if cfg.rollout.backend == "server" and not (v.urls.split() and v.weights_folder):
         yield (
             f"rollout.backend='server' needs vllm.urls and vllm.weights_folder, got {v.urls!r} and "

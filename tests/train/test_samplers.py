@@ -16,6 +16,11 @@ from arl_gym.train.policies.hf import HFPolicy
 from arl_gym.train.trainer import train
 from tests.train.test_trainer import values
 
+SERVER = {
+    "rollout": {"backend": "server"},
+    "vllm": {"urls": "http://gpu1:8000", "weights_folder": "/shared"},
+}
+
 
 def opened(backend):
     cfg = resolve({"rollout": {"backend": backend}})
@@ -75,6 +80,10 @@ def test_a_policy_that_fails_leaves_a_checkpoint_to_go_on_from(tmp_path, monkeyp
         (
             {"rollout": {"backend": "server"}, "vllm": {"urls": "http://gpu1:8000"}},
             "rollout.backend='server' needs vllm.urls and vllm.weights_folder, got 'http://gpu1:8000' and ''",
+        ),
+        (
+            SERVER | {"model": {"path": "tiny-vl"}, "env": {"kwargs": {"obs_mode": "image"}}},
+            "rollout.backend='server' sends text only",
         ),
     ],
 )

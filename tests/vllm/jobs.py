@@ -1,5 +1,7 @@
 """What two ranks do with an engine each (see `tests.train.ranks`)."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import ModelConfig
 from arl_gym.train.distributed import rank
 from arl_gym.train.engine import Engine
+from arl_gym.train.policies.vllm import open_engine
 from tests.train.engine_jobs import LORA, optim
 from tests.vllm.conftest import small_model
 from tests.vllm.test_policy import answers, request
@@ -22,7 +25,7 @@ CASES = {
 def transfers(folder):
     """Bring weights over before and after an update, at every stage, into one engine."""
     results = {}
-    open_engine, opened = samplers.open_engine, []
+    opened: list[Any] = []
 
     def open_once(*args, **kwargs):
         if not opened:

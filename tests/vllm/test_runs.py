@@ -17,6 +17,7 @@ from arl_gym.train.metrics import read_metrics, without_timings
 from arl_gym.train.model import save_model
 from arl_gym.train.policies.vllm import VLLMPolicy
 from arl_gym.train.trainer import train
+from tests.train.test_trainer import number
 from tests.vllm.conftest import small_model
 
 pytestmark = pytest.mark.timeout(300)
@@ -66,12 +67,13 @@ def check_metrics(run):
     found = read_metrics(run / "metrics.jsonl")
     assert [row["step"] for row in found] == list(range(1, STEPS + 1))
     for row in found:
-        assert row["rollout/logprob_diff_max"] < 1e-5
-        assert row["sync/logprob_diff_max"] < 1e-5
-        assert row["sync/seconds"] > 0
-        assert row["rollout/prompt_tokens"] > row["rollout/cached_tokens"] >= 0
+        assert number(row, "rollout/logprob_diff_max") < 1e-5
+        assert number(row, "sync/logprob_diff_max") < 1e-5
+        assert number(row, "sync/seconds") > 0
+        prompt = number(row, "rollout/prompt_tokens")
+        assert prompt > number(row, "rollout/cached_tokens") >= 0
         # Up to 2 tries of 4 groups of 3 episodes of 4 turns.
-        assert 4 * 3 * 4 * 10 < row["rollout/prompt_tokens"] < 2 * 4 * 3 * 4 * 128
+        assert 4 * 3 * 4 * 10 < prompt < 2 * 4 * 3 * 4 * 128
 
 
 def test_sampling_and_training_agree_in_every_step(whole):
@@ -86,7 +88,8 @@ def test_an_engine_that_fails_in_a_rollout_leaves_a_checkpoint_to_go_on_from(
     whole, model, tmp_path, monkeypatch
 ):
     cfg = config(tmp_path / "run", model)
-    original, answered = VLLMPolicy.poll, []
+    original = VLLMPolicy.poll
+    answered: list[None] = []
 
     def poll(self):
         answered.append(None)
@@ -136,4 +139,4 @@ def test_greedy_evaluation_equals_that_of_transformers(model, tmp_path):
         played = sorted(read_trajectories(file), key=lambda t: t.task_id)
         found.append([turn.completion_ids for trajectory in played for turn in trajectory.turns])
     assert found[0] == found[1]
-    assert [len(ids) for ids in found[0]] == [4] * 8
+    assert [len(ids or ()) for ids in found[0]] == [4] * 8
