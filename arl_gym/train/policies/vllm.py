@@ -300,7 +300,7 @@ def open_engine(
         "enable_sleep_mode": dials.sleep and on_gpu,
         "enable_prefix_caching": True,
         "limit_mm_per_prompt": {"video": 0},
-        # On the device it has numbers of its own, which no checkpoint holds and load_format "dummy" overwrites.
+        # On the device it has numbers of its own, which no checkpoint holds and "dummy" overwrites.
         "mm_device_do_normalize": False,
         "use_tqdm_on_load": False,
         **dials.kwargs,
