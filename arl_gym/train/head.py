@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from arl_gym.train.memory import ELEMENTS
+from arl_gym.train.memory import ELEMENTS as ELEMENTS
 
 # Not minus infinity: that times a probability of 0 has no value. No logit of a model comes near it.
 _BANNED = -1e30

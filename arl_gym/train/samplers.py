@@ -157,7 +157,8 @@ class VLLMSampler:
         self._metrics["sync/seconds"] = time.perf_counter() - start
         if n_tokens := self._cfg.vllm.check_tokens:
             policy = self._policy(self._cfg.rollout.temperature)
-            found = agreement(policy, self._engine, self._codec, n_tokens)
+            sees = self._codec.vision is not None
+            found = agreement(policy, self._engine, self._codec, n_tokens, picture=sees)
             self._metrics |= {"sync/logprob_diff_mean": found.mean, "sync/logprob_diff_max": found.max}
             who = f"vLLM, after {self._engine.n_updates} updates,"
             require_agreement(found, largest_difference(self._cfg), who)

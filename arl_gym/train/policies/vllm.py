@@ -140,11 +140,13 @@ class VLLMPolicy:
         return context + self.codec.encode_bridge(context, request.messages)
 
     def _prompt(self, prompt_ids: list[int], pictures: Sequence[Any]) -> dict[str, Any]:
-        if not pictures:
+        if self.codec.vision is None or not pictures:
             return {"prompt_token_ids": prompt_ids}
+        # vLLM resizes with another library, to other pixels: leave it nothing to resize.
+        fitted = [self.codec.vision.fitted(picture) for picture in pictures]
         return {
             "prompt_token_ids": self.codec.collapse(prompt_ids),
-            "multi_modal_data": {"image": list(pictures)},
+            "multi_modal_data": {"image": fitted},
         }
 
     def _sampling(self, stream: int, room: int) -> Any:
@@ -297,6 +299,9 @@ def open_engine(
         "enforce_eager": dials.eager or not on_gpu,
         "enable_sleep_mode": dials.sleep and on_gpu,
         "enable_prefix_caching": True,
+        "limit_mm_per_prompt": {"video": 0},
+        # On the device it has numbers of its own, which no checkpoint holds and "dummy" overwrites.
+        "mm_device_do_normalize": False,
         "use_tqdm_on_load": False,
         **dials.kwargs,
     }
@@ -345,6 +350,7 @@ def give_weights(llm: Any, weights: Iterable[tuple[str, Tensor]]) -> None:
         for _ in held:
             pass
         llm.reset_prefix_cache()
+        llm.llm_engine.reset_encoder_cache()  # pictures, which prefixes go by too
 
 
 @contextmanager
