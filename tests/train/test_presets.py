@@ -6,7 +6,7 @@ from arl_gym.assets import asset, assets_root
 from arl_gym.rng import Rng
 from arl_gym.train.bc import collect
 from arl_gym.train.chat import ChatCodec
-from arl_gym.train.checks import check_config, conflicts, missing_data
+from arl_gym.train.checks import check_config, missing_data
 from arl_gym.train.config import load_toml
 from arl_gym.train.envs import make_vec
 from arl_gym.train.memory import estimate, peak_gib, shape_of
@@ -23,8 +23,6 @@ def preset(name):
     return resolve(load_toml(asset(f"presets/{name}.toml")), name)
 
 
-# The paper's agent sees pictures, which the trainer's policy does not.
-RUNNABLE = [name for name in PRESETS if name != "sokoban-qwen3-vl-4b"]
 PAPER = {
     "alfworld-qwen3-4b",
     "alfworld-qwen3-8b",
@@ -34,25 +32,20 @@ PAPER = {
 }
 
 
-@pytest.mark.parametrize("name", RUNNABLE)
+@pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_is_a_configuration_that_can_be_run(name):
     cfg = preset(name)
     check_config(cfg)
     assert cfg.run_dir == f"runs/{name}"
 
 
-@pytest.mark.parametrize("name", RUNNABLE)
+@pytest.mark.parametrize("name", PRESETS)
 def test_every_preset_has_a_plan_that_fits_a_node(name):
     (verdict,) = [line for line in plan(preset(name), gpus=8, gpu_gb=141) if line.startswith("with about")]
     assert verdict.endswith("of 141 GiB: fits")
 
 
-def test_the_preset_from_pictures_waits_for_a_policy_that_sees():
-    (line,) = conflicts(preset("sokoban-qwen3-vl-4b"))
-    assert line.startswith("env.kwargs.obs_mode='image': the transformers policy reads text only")
-
-
-@pytest.mark.parametrize("name", [name for name in RUNNABLE if not name.endswith("-tiny")])
+@pytest.mark.parametrize("name", [name for name in PRESETS if not name.endswith("-tiny")])
 def test_the_large_presets_have_nothing_to_note_on_gpus(name):
     # The paper's own limits: a dialogue of 8,192 tokens, a response of 4,096.
     expected = ["a dialogue of ARL/TIRMath-v0"] if name.startswith("tirmath") else []

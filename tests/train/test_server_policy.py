@@ -38,9 +38,14 @@ def policy(servers, codec, **changes):
     return ServerPolicy([s.url for s in servers], codec, **(dials | changes))
 
 
-def request(key=0, *, stream=6, context=None, pictures=()):
+def request(key=0, *, stream=6, context=None, pictures=(), stop=()):
     return Request(
-        key=key, messages=MESSAGES, info={}, context_ids=context, stream=stream, pictures=list(pictures)
+        key=key,
+        messages=MESSAGES,
+        info={"stop": list(stop)},
+        context_ids=context,
+        stream=stream,
+        pictures=list(pictures),
     )
 
 
@@ -55,7 +60,7 @@ def ask(p, *requests):
 
 def test_the_request_asks_for_exactly_what_the_trainer_scores(codec):
     with StubServer(lambda body: sampled([9], [-1.0])) as server, policy([server], codec) as p:
-        ask(p, request(stream=2**64 - 1))
+        ask(p, request(stream=2**64 - 1, stop=("<end>",)))
     assert server.paths == ["/v1/completions"]
     assert server.bodies == [
         {
@@ -73,6 +78,7 @@ def test_the_request_asks_for_exactly_what_the_trainer_scores(codec):
             "return_token_ids": True,
             "ignore_eos": True,
             "stop_token_ids": [codec.end_id],
+            "stop": ["<end>"],
             "logit_bias": {},
         }
     ]

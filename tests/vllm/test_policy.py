@@ -1,3 +1,5 @@
+import dataclasses
+
 import pytest
 import torch
 
@@ -103,6 +105,22 @@ def test_a_response_ends_with_its_end_token(llm, loaded, codec):
         assert reply.completion_ids == ids[:n]
         assert reply.logprobs == pytest.approx(whole.logprobs[:n], abs=1e-5)
         assert reply.finish == finish
+
+
+def test_a_response_ends_with_a_stop_string(llm, loaded, codec):
+    policy, _ = both(llm, loaded, codec)
+    (whole,) = answers(policy, [request()])
+    text = whole.response
+    pairs = [text[i : i + 2] for i in range(1, len(text) - 2) if text[i : i + 2] not in text[: i + 1]]
+    stop = next(pair for pair in pairs if pair.isascii())
+    (reply,) = answers(policy, [dataclasses.replace(request(), info={"stop": ["never said", stop]})])
+    n = len(reply.completion_ids)
+    assert reply.finish == "stop"
+    assert 1 < n < len(whole.completion_ids)
+    assert reply.completion_ids == whole.completion_ids[:n]
+    assert len(reply.logprobs) == n
+    assert stop in reply.response
+    assert stop not in codec.decode(reply.completion_ids[:-1])
 
 
 def test_a_prompt_without_room_is_answered_without_the_engine(llm, loaded, codec):

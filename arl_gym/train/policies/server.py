@@ -22,13 +22,14 @@ from torch import Tensor
 from transformers import PreTrainedModel
 
 from arl_gym.agents.transport import Exchange, Passing, Refusal, TooLong, is_http
-from arl_gym.agents.types import Finish, Reply, Request
+from arl_gym.agents.types import Reply, Request
 from arl_gym.errors import ConfigError, PolicyError
 from arl_gym.train import distributed
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import RunConfig
 from arl_gym.train.model import save_model
 from arl_gym.train.policies.agreement import Scorer, agreement, largest_difference, require_agreement
+from arl_gym.train.policies.exchange import prompt_of, reply_to
 
 A = TypeVar("A")
 
@@ -58,6 +59,7 @@ class _Asked:
     """A request under way."""
 
     url: str
+    request: Request
     prompt_ids: list[int]
     room: int
 
@@ -143,16 +145,15 @@ class ServerPolicy:
                     f"rollout.backend='server' reads text only, got {len(request.pictures)} pictures: "
                     "set rollout.backend='vllm' or obs_mode='text'"
                 )
-            prompt_ids = self._prompt_ids(request)
+            prompt_ids = prompt_of(request, self.codec)
             room = min(self.max_tokens, self.max_context - len(prompt_ids))
             if room <= 0:
-                self._too_long.append(self._reply(request.key, prompt_ids, [], []))
+                none = reply_to(request, self.codec, prompt_ids=prompt_ids, ids=[], logprobs=[])
+                self._too_long.append(none)
                 continue
             url = self.urls[request.key % len(self.urls)]
-            self._asked[request.key] = _Asked(url=url, prompt_ids=prompt_ids, room=room)
-            self._exchange.send(
-                request.key, f"{url}/v1/completions", self._body(prompt_ids, room, request.stream)
-            )
+            self._asked[request.key] = _Asked(url=url, request=request, prompt_ids=prompt_ids, room=room)
+            self._exchange.send(request.key, f"{url}/v1/completions", self._body(request, prompt_ids, room))
 
     def poll(self) -> list[Reply]:
         """Wait for an answer and return all that have arrived; [] if nothing is outstanding.
@@ -166,13 +167,7 @@ class ServerPolicy:
             return replies
         return [self._answer(key, answer) for key, answer in self._exchange.receive()]
 
-    def _prompt_ids(self, request: Request) -> list[int]:
-        context = request.context_ids
-        if context is None:
-            return self.codec.encode_prompt(request.messages)
-        return context + self.codec.encode_bridge(context, request.messages)
-
-    def _body(self, prompt_ids: list[int], room: int, stream: int) -> bytes:
+    def _body(self, request: Request, prompt_ids: list[int], room: int) -> bytes:
         # What is left out would be filled in from the model's generation_config.json.
         body = {
             "prompt": prompt_ids,
@@ -184,11 +179,12 @@ class ServerPolicy:
             "repetition_penalty": 1.0,
             "presence_penalty": 0.0,
             "frequency_penalty": 0.0,
-            "seed": stream >> 1,  # servers take 63 bits
+            "seed": request.stream >> 1,  # servers take 63 bits
             "logprobs": 0,  # those of the sampled tokens alone
             "return_token_ids": True,
             "ignore_eos": True,  # the end is where the codec sees it
             "stop_token_ids": sorted(self.codec.eos_ids),
+            "stop": list(request.stop),
             "logit_bias": {str(i): -100.0 for i in self.codec.banned},  # the lowest that servers take
         }
         return json.dumps(body).encode()
@@ -214,22 +210,12 @@ class ServerPolicy:
         self.n_requests += 1
         self.n_prompt_tokens += len(asked.prompt_ids)
         self.n_cached_tokens += answer.n_cached
-        return self._reply(key, asked.prompt_ids, answer.ids, answer.logprobs)
-
-    def _reply(self, key: int, prompt_ids: list[int], ids: list[int], logprobs: list[float]) -> Reply:
-        finish: Finish = "length"
-        if not ids:
-            finish = "context_full"
-        elif ids[-1] in self.codec.eos_ids:
-            finish = "empty" if len(ids) == 1 else "stop"
-        return Reply(
-            key=key,
-            response=self.codec.decode(ids),
-            finish=finish,
-            prompt_ids=prompt_ids,
-            completion_ids=ids,
-            logprobs=logprobs,
-            n_tokens=partial(self.codec.count_tokens, ids),
+        return reply_to(
+            asked.request,
+            self.codec,
+            prompt_ids=asked.prompt_ids,
+            ids=answer.ids,
+            logprobs=answer.logprobs,
         )
 
 

@@ -16,7 +16,6 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
-from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -24,12 +23,13 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from arl_gym.agents.types import Finish, Reply, Request
+from arl_gym.agents.types import Reply, Request
 from arl_gym.errors import ConfigError, DependencyMissing, PolicyError, UnknownNameError
 from arl_gym.train import distributed
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import VLLMConfig
 from arl_gym.train.model import load_model
+from arl_gym.train.policies.exchange import prompt_of, reply_to
 from arl_gym.train.streams import random_state, set_random_state
 
 _CPU_SETTINGS = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
@@ -108,15 +108,16 @@ class VLLMPolicy:
             PolicyError: If the engine does not take one.
         """
         for request in requests:
-            prompt_ids = self._prompt_ids(request)
+            prompt_ids = prompt_of(request, self.codec)
             room = min(self.max_tokens, self.max_context - len(prompt_ids))
             if room <= 0:
-                self._ready.append(self._reply(request, prompt_ids, [], []))
+                none = reply_to(request, self.codec, prompt_ids=prompt_ids, ids=[], logprobs=[])
+                self._ready.append(none)
                 continue
             name = str(next(self._numbers))  # a key may come again
             with _failing("take a request"):
                 self.llm.llm_engine.add_request(
-                    name, self._prompt(prompt_ids, request.pictures), self._sampling(request.stream, room)
+                    name, self._prompt(prompt_ids, request.pictures), self._sampling(request, room)
                 )
             self._asked[name] = _Asked(request, prompt_ids)
 
@@ -133,12 +134,6 @@ class VLLMPolicy:
             replies = [self._answer(output) for output in outputs]
         return replies
 
-    def _prompt_ids(self, request: Request) -> list[int]:
-        context = request.context_ids
-        if context is None:
-            return self.codec.encode_prompt(request.messages)
-        return context + self.codec.encode_bridge(context, request.messages)
-
     def _prompt(self, prompt_ids: list[int], pictures: Sequence[Any]) -> dict[str, Any]:
         if self.codec.vision is None or not pictures:
             return {"prompt_token_ids": prompt_ids}
@@ -149,7 +144,7 @@ class VLLMPolicy:
             "multi_modal_data": {"image": fitted},
         }
 
-    def _sampling(self, stream: int, room: int) -> Any:
+    def _sampling(self, request: Request, room: int) -> Any:
         from vllm import SamplingParams
         from vllm.sampling_params import RequestOutputKind
 
@@ -157,14 +152,15 @@ class VLLMPolicy:
             temperature=self.temperature,
             top_p=self.top_p,
             top_k=max(self.top_k, 0),
-            seed=stream >> 1,  # vLLM's seeds are signed
+            seed=request.stream >> 1,  # vLLM's seeds are signed
             max_tokens=room,
             logprobs=0,  # of the sampled token only
             # Ours decide, not those in the model's generation_config.
             ignore_eos=True,
             stop_token_ids=sorted(self.codec.eos_ids),
             logit_bias=dict.fromkeys(self.codec.banned, -torch.inf) or None,
-            detokenize=False,
+            stop=list(request.stop),
+            detokenize=bool(request.stop),
             output_kind=RequestOutputKind.FINAL_ONLY,
         )
 
@@ -184,23 +180,7 @@ class VLLMPolicy:
         self.n_cached_tokens += output.num_cached_tokens or 0
         ids = list(sampled.token_ids)
         logprobs = [of[token].logprob for token, of in zip(ids, sampled.logprobs, strict=True)]
-        return self._reply(asked.request, asked.prompt_ids, ids, logprobs)
-
-    def _reply(self, request: Request, prompt_ids: list[int], ids: list[int], logprobs: list[float]) -> Reply:
-        finish: Finish = "length"
-        if not ids:
-            finish = "context_full"
-        elif ids[-1] in self.codec.eos_ids:
-            finish = "empty" if len(ids) == 1 else "stop"
-        return Reply(
-            key=request.key,
-            response=self.codec.decode(ids),
-            finish=finish,
-            prompt_ids=prompt_ids,
-            completion_ids=ids,
-            logprobs=logprobs,
-            n_tokens=partial(self.codec.count_tokens, ids),
-        )
+        return reply_to(asked.request, self.codec, prompt_ids=asked.prompt_ids, ids=ids, logprobs=logprobs)
 
 
 class LoadedPolicy(VLLMPolicy):
