@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, Self
 
 Answer = tuple[int, Any, dict[str, str]]
 """Status, body (JSON unless bytes) and headers."""
@@ -72,7 +72,7 @@ class StubServer:
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}/v1"
 
-    def __enter__(self) -> "StubServer":
+    def __enter__(self) -> Self:
         self._thread.start()
         return self
 

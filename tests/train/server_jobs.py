@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from arl_gym.agents.types import Request
+from arl_gym.core import Message
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import ModelConfig, RolloutConfig, RunConfig, VLLMConfig
 from arl_gym.train.distributed import rank
@@ -28,7 +29,7 @@ def ask_one_server(folder: Path) -> Arrays:
         ),
     )
     sampler = ServerSampler(cfg, engine, model, codec, partial(weights_with_head, model))
-    message = [{"role": "user", "content": f"rank {rank()}"}]
+    message: list[Message] = [{"role": "user", "content": f"rank {rank()}"}]
     with sampler.playing(temperature=1.0) as policy:
         policy.submit([Request(key=0, messages=message, info={}, context_ids=None, stream=0)])
         (reply,) = policy.poll()

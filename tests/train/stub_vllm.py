@@ -32,7 +32,8 @@ class StubVLLM(StubServer):
 
     def __init__(self, *, stale: bool = False, max_model_len: int | None = 700, resets: bool = True):
         self.loaded: list[str] = []
-        self._stale, self._model, self._loading = stale, None, Lock()
+        self._stale, self._loading = stale, Lock()
+        self._model: PreTrainedModel | None = None
         models = {"data": [{"id": "m", "max_model_len": max_model_len}]}
         routes = {
             "/v1/models": lambda body: (200, models, {}),
@@ -49,7 +50,8 @@ class StubVLLM(StubServer):
 
     @torch.no_grad()
     def _complete(self, body: dict[str, Any]) -> Answer:
-        ids, logprobs = list(body["prompt"]), []
+        assert self._model is not None, "asked before the first weights came"
+        ids, logprobs = list(body["prompt"]), list[float]()
         draws = torch.Generator().manual_seed(body["seed"] % 2**31)
         while len(logprobs) < body["max_tokens"]:
             with self._loading:

@@ -1,4 +1,5 @@
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,7 +86,7 @@ def test_the_trained_model_agrees_with_itself_and_with_no_other():
     engine = make_engine(reference=False)
     own = engine.rollout_model()
     codec = ChatCodec(load_model("tiny", dtype="float32", seed=0)[1])
-    dials = {"max_tokens": 8, "temperature": 1.0, "batch_size": 4, "max_context": 700}
+    dials: dict[str, Any] = {"max_tokens": 8, "temperature": 1.0, "batch_size": 4, "max_context": 700}
     found = agreement(HFPolicy(own, codec, **dials), engine, codec, 8)
     assert found.n >= 8
     assert found.max < 1e-5

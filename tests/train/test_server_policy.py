@@ -8,7 +8,8 @@ import torch
 from PIL import Image
 
 from arl_gym.agents import transport
-from arl_gym.agents.types import Request
+from arl_gym.agents.types import Reply, Request
+from arl_gym.core import Message
 from arl_gym.errors import ConfigError, PolicyError
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import ModelConfig, RolloutConfig, RunConfig, VLLMConfig
@@ -19,7 +20,7 @@ from tests.train.engine_jobs import make_engine
 from tests.train.ranks import run_ranks
 from tests.train.stub_vllm import StubVLLM, sampled, weights_with_head
 
-MESSAGES = [{"role": "user", "content": "#P_"}]
+MESSAGES: list[Message] = [{"role": "user", "content": "#P_"}]
 
 
 @pytest.fixture(autouse=True)
@@ -45,7 +46,7 @@ def request(key=0, *, stream=6, context=None, pictures=()):
 
 def ask(p, *requests):
     p.submit(requests)
-    replies = []
+    replies: list[Reply] = []
     while len(replies) < len(requests):
         replies += p.poll()
     assert p.poll() == []
@@ -195,16 +196,12 @@ def test_addresses_must_be_of_http(codec, urls, says):
         ServerPolicy(urls, codec, max_tokens=1, temperature=1.0, max_context=8)
 
 
-def sampler(servers, folder, engine, codec, **changes):
+def sampler(servers, folder, engine, codec, *, check_tokens=4):
+    urls = " ".join(s.url for s in servers)
     cfg = RunConfig(
         model=ModelConfig(path="tiny", max_context=700),
         rollout=RolloutConfig(max_tokens=8),
-        vllm=VLLMConfig(
-            **(
-                {"urls": " ".join(s.url for s in servers), "weights_folder": str(folder), "check_tokens": 4}
-                | changes
-            )
-        ),
+        vllm=VLLMConfig(urls=urls, weights_folder=str(folder), check_tokens=check_tokens),
     )
     model = engine.rollout_model()
     return ServerSampler(cfg, engine, model, codec, partial(weights_with_head, model))

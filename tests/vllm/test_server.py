@@ -17,7 +17,7 @@ import torch
 
 from arl_gym.agents.rollout import rollout
 from arl_gym.agents.tasks import task_ids
-from arl_gym.agents.types import Episode, Request
+from arl_gym.agents.types import Episode, Reply, Request
 from arl_gym.errors import PolicyError
 from arl_gym.make import make_chat_vec
 from arl_gym.train.batch import pack
@@ -138,7 +138,7 @@ def requests(n):
 
 def answers(policy, batch):
     policy.submit(batch)
-    replies = []
+    replies: list[Reply] = []
     while len(replies) < len(batch):
         replies += policy.poll()
     return sorted(replies, key=lambda r: r.key)
@@ -190,7 +190,7 @@ def test_sampled_ids_have_the_trainers_logprobs_end_token_included(sampler, engi
 def test_an_update_reaches_the_server(sampler, engine, codec):
     with sampler.playing(temperature=0) as policy:
         before = answers(policy, requests(3))
-    engine.update(scored(engine), LossConfig(), total_steps=10)
+    engine.update(scored(engine), LossConfig(kl_coef=0.0), total_steps=10)
     with sampler.playing(temperature=0) as policy:
         after = answers(policy, requests(3))
     assert sampler.metrics()["sync/logprob_diff_max"] < 1e-5
@@ -200,7 +200,7 @@ def test_an_update_reaches_the_server(sampler, engine, codec):
 
 
 def test_episodes_played_by_the_server_are_scored_alike(sampler, engine, codec):
-    vec = make_chat_vec("ARL/Sokoban-v0", 4)
+    vec = make_chat_vec("ARL/Sokoban-v0", 4, prompt="compact", window=None)
     with closing(vec), sampler.playing(temperature=0.7) as policy:
         tasks = task_ids(vec, "train")
         episodes = [Episode(task_id=tasks[i // 2], group=i // 2, copy=i % 2) for i in range(6)]
