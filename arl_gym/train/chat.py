@@ -163,7 +163,12 @@ class ChatCodec:
     def count_tokens(self, completion_ids: Sequence[int], n_chars: int) -> int:
         """Return how many of the ids make up the first characters of the whole response."""
         counts = range(len(completion_ids) + 1)
-        return bisect_left(counts, n_chars, key=lambda n: len(self.decode(completion_ids[:n])))
+        n = bisect_left(counts, n_chars, key=lambda n: len(self.decode(completion_ids[:n])))
+        # The first tokens of a character that takes several show a stand-in for it.
+        wanted = self.decode(completion_ids)[:n_chars]
+        while self.decode(completion_ids[:n])[:n_chars] != wanted:
+            n += 1
+        return n
 
     def _render(self, messages: Sequence[Message], generation_prompt: bool) -> str:
         text = self.tokenizer.apply_chat_template(

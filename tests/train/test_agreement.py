@@ -1,10 +1,11 @@
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pytest
 
 from arl_gym.agents.types import Reply
-from arl_gym.errors import ArlGymError, PolicyError
+from arl_gym.errors import PolicyError
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import ModelConfig, RunConfig, VLLMConfig
 from arl_gym.train.model import load_model
@@ -58,7 +59,7 @@ class Scorer:
 
 @pytest.fixture(scope="module")
 def codec():
-    return ChatCodec(load_model("tiny", dtype="float32", seed=0)[1])
+    return ChatCodec(load_model("tiny", dtype="float32", seed=0).tokenizer)
 
 
 def test_differences_are_those_of_the_sampled_tokens(codec):
@@ -84,8 +85,8 @@ def test_a_policy_without_room_or_ids_is_an_error(codec):
 def test_the_trained_model_agrees_with_itself_and_with_no_other():
     engine = make_engine(reference=False)
     own = engine.rollout_model()
-    codec = ChatCodec(load_model("tiny", dtype="float32", seed=0)[1])
-    dials = {"max_tokens": 8, "temperature": 1.0, "batch_size": 4, "max_context": 700}
+    codec = ChatCodec(load_model("tiny", dtype="float32", seed=0).tokenizer)
+    dials: dict[str, Any] = {"max_tokens": 8, "temperature": 1.0, "batch_size": 4, "max_context": 700}
     found = agreement(HFPolicy(own, codec, **dials), engine, codec, 8)
     assert found.n >= 8
     assert found.max < 1e-5
@@ -97,7 +98,7 @@ def test_the_trained_model_agrees_with_itself_and_with_no_other():
 @pytest.mark.parametrize("mean", [0.02, float("nan")])
 def test_too_large_a_difference_stops_the_run(mean):
     require_agreement(Agreement(mean=0.01, max=9.0, n=16), 0.01, "the server")
-    with pytest.raises(ArlGymError, match=r"the server does not sample .* of 16 tokens .* 0.01 or less"):
+    with pytest.raises(PolicyError, match=r"the server does not sample .* of 16 tokens .* 0.01 or less"):
         require_agreement(Agreement(mean=mean, max=9.0, n=16), 0.01, "the server")
 
 

@@ -255,3 +255,9 @@ def test_other_limits_of_pictures_are_another_fingerprint(seeing):
     loaded = load_model("tiny-vl", dtype="float32", seed=3, image_min_pixels=1024)
     loaded.tokenizer.chat_template = _PARTS
     assert ChatCodec(loaded.tokenizer, loaded.vision).fingerprint() != seeing.fingerprint()
+
+
+def test_tokens_of_a_character_in_several_pieces_count_together(codec):
+    ids = codec.encode_response("a\u2713b")  # the check mark is three bytes, one token each
+    assert len(ids) == 1 + 3 + 1 + 1
+    assert [codec.count_tokens(ids, n) for n in range(4)] == [0, 1, 4, 5]

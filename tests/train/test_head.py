@@ -123,6 +123,21 @@ def test_a_frozen_layer_gets_no_gradient():
     assert h.grad.abs().sum() > 0
 
 
+def test_half_precision_weights_get_gradients_of_their_own_type(monkeypatch):
+    monkeypatch.setattr(head_module, "ELEMENTS", 3 * 301)
+    head = make_head(301, 16, dtype=torch.bfloat16)
+    h, targets = inputs(10, 16, 301, torch.bfloat16)
+    logp, entropy = head(h, targets, 1.0, "graph")
+    assert logp.dtype == entropy.dtype == torch.float32
+    ours = gradients((logp + entropy).sum(), h, head.linear)
+    expected = whole(head.linear, h, targets, 1.0)
+    theirs = gradients((expected[0] + expected[1]).sum(), h, head.linear)
+    assert ours.dtype == torch.bfloat16
+    assert torch.allclose(logp, expected[0], atol=1e-6)
+    # Sums of pieces are rounded to 8 bits, and so is every gradient of a logit.
+    assert (ours - theirs).norm() <= 0.02 * theirs.norm()
+
+
 @pytest.mark.parametrize("entropy", ["none", "graph"])
 def test_autograd_keeps_no_logits_of_a_large_vocabulary(entropy):
     vocab, positions = 151_936, 512  # two pieces: 2^26 / vocab = 441 positions each

@@ -1,3 +1,4 @@
+import dataclasses
 from typing import Any, cast
 
 import pytest
@@ -106,6 +107,19 @@ def test_an_end_token_alone_is_an_empty_response(model_and_codec):
     )
     reply = answers(forced, requests(1))[0]
     assert (reply.finish, reply.completion_ids, reply.response) == ("empty", [eos], "")
+
+
+def test_a_stop_string_ends_a_response(model_and_codec):
+    model, codec = model_and_codec
+    wall = codec.encode_response("#")[0]
+    forced = HFPolicy(
+        cast(Any, _Forced(model, wall)), codec, max_tokens=8, temperature=1.0, batch_size=8, max_context=64
+    )
+    plain, *_ = requests(1)
+    stopped = dataclasses.replace(plain, key=1, info={"stop": ["P", "###"]})
+    free, short = answers(forced, [plain, stopped])
+    assert (free.finish, free.response) == ("length", "########")
+    assert (short.finish, short.response, len(short.logprobs)) == ("stop", "###", 3)
 
 
 class _Forced:

@@ -28,6 +28,7 @@ NOTES = [
     ({"optim": {"minibatches": 1}}, "all its ratios are 1"),
     ({"optim": {**UPDATES, "micro_tokens": 1024}}, "long rows go through alone"),
     ({"model": {"path": "some/folder", "words": "up"}}, "model.words='up' has no effect"),
+    ({"model": {"attn_implementation": "flash_attention_2"}}, "optim.share_prompts=True has no effect"),
     ({"loss": {"policy": "cispo"}}, "with ratios per turn is no published method"),
     ({"loss": {"ratio_level": "trajectory"}}, "with windowed prompts"),
     (

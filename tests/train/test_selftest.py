@@ -38,7 +38,7 @@ def checked(monkeypatch, tmp_path, **changes):
         progress(2, 2, row)
 
     monkeypatch.setattr(module, "train", train)
-    found = selftest(tmp_path / "run", model="tiny", backend="vllm", gpu=False)
+    found = selftest(tmp_path, model="tiny", backend="vllm", gpu=False)
     return {check.name: check.outcome for check in found if check.outcome != "pass"}
 
 
@@ -96,8 +96,8 @@ def test_good_metrics_pass_and_a_cpu_has_no_memory_to_compare(monkeypatch, tmp_p
         ("rollout__logprob_diff_mean", 2e-4, "log-probs of sampler and trainer"),
         ("rollout__logprob_diff_mean", float("nan"), "log-probs of sampler and trainer"),
         ("sync__logprob_diff_mean", 2e-4, "weights to the sampler"),
-        # A tiny model is estimated at megabytes, and 3 GiB are allowed.
-        ("memory__update_gib", 3.5, "memory of the update"),
+        # Estimated at less than 1 GiB, and 3 are allowed.
+        ("memory__update_gib", 9.0, "memory of the update"),
     ],
 )
 def test_a_bad_metric_fails_its_check(monkeypatch, tmp_path, metric, value, name):
@@ -109,7 +109,7 @@ def test_a_run_that_breaks_fails_and_leaves_nothing_to_look_at(monkeypatch, tmp_
         raise RuntimeError("no kernel image\nis available")
 
     monkeypatch.setattr(module, "train", train)
-    found = selftest(tmp_path / "run", model="tiny", backend="hf", gpu=False)
+    found = selftest(tmp_path, model="tiny", backend="hf", gpu=False)
     by_name = {check.name: check for check in found}
     assert by_name["training in float32"].outcome == "FAIL"
     assert by_name["training in float32"].evidence == "RuntimeError: no kernel image is available"
@@ -118,7 +118,7 @@ def test_a_run_that_breaks_fails_and_leaves_nothing_to_look_at(monkeypatch, tmp_
 
 def test_a_run_that_is_too_slow_fails(monkeypatch, tmp_path):
     monkeypatch.setattr(module, "train", lambda cfg, *, progress: progress(1, 2, GOOD))
-    found = selftest(tmp_path / "run", model="tiny", backend="hf", gpu=False)
+    found = selftest(tmp_path, model="tiny", backend="hf", gpu=False)
     assert next(c for c in found if c.name == "training in float32").outcome == "FAIL"
 
 

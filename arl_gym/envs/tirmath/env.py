@@ -83,7 +83,7 @@ class TIRMathEnv(TextEnv):
     - `answer` (str): what stood in the box; `graded` (str): what decided about it, "timeout" if nothing did
       in time.
     - `sandbox`, `grader` (str): the tier that holds programs, and the grader's version.
-    - `stop` (list): texts at which generation may be stopped, as advice.
+    - `stop` (list): texts after which nothing is read: the trainer's policies stop generating there.
     - `task_type` (str): the family or subject; `level` (int).
 
     ## Reset options

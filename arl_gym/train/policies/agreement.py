@@ -10,10 +10,11 @@ learns from it all the same. So a few tokens are sampled after every transfer of
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from PIL import Image
 
 from arl_gym.agents.types import Policy, Reply, Request, Trajectory, Turn
-from arl_gym.core import Message
-from arl_gym.errors import ArlGymError, PolicyError
+from arl_gym.core import Message, Part, pictures_of
+from arl_gym.errors import PolicyError
 from arl_gym.rng import derive
 from arl_gym.train import distributed
 from arl_gym.train.batch import Batch, pack
@@ -22,6 +23,8 @@ from arl_gym.train.config import RunConfig
 
 # Several blocks of a key-value cache: one that still holds the work of older weights shows.
 _LONGEST = 256
+# Pixels a side of a picture: a token or a few.
+_SIDE = 32
 _LIMITS = {"float32": 1e-4, "bfloat16": 0.05}
 
 
@@ -43,7 +46,9 @@ class Agreement(NamedTuple):
     """Tokens compared."""
 
 
-def agreement(policy: Policy, scorer: Scorer, codec: ChatCodec, n_tokens: int) -> Agreement:
+def agreement(
+    policy: Policy, scorer: Scorer, codec: ChatCodec, n_tokens: int, *, picture: bool = False
+) -> Agreement:
     """Sample tokens after a fixed prompt and compare their log-probs with the trainer's.
 
     All ranks call it alike, each with its own policy, and all get the same answer.
@@ -53,6 +58,7 @@ def agreement(policy: Policy, scorer: Scorer, codec: ChatCodec, n_tokens: int) -
         scorer: The trainer's engine.
         codec: The policy's.
         n_tokens: How many tokens every rank samples at least.
+        picture: Whether the prompt begins with a picture, which shows whether the weights that read it agree.
 
     Raises:
         PolicyError: If the policy has no room even for a prompt of one word, or gives no ids.
@@ -61,7 +67,8 @@ def agreement(policy: Policy, scorer: Scorer, codec: ChatCodec, n_tokens: int) -
     sampled: list[Trajectory] = []
     error = None
     try:
-        sampled = [_trajectory(reply, distributed.rank()) for reply in _sample(policy, n_tokens)]
+        asked = _sample(policy, n_tokens, picture)
+        sampled = [_trajectory(request, reply, distributed.rank()) for request, reply in asked]
     except Exception as err:  # raised below, on all ranks: the others wait for this one
         error = err
     distributed.agree(error)
@@ -86,22 +93,22 @@ def require_agreement(found: Agreement, limit: float, who: str) -> None:
         who: Names the policy in the error.
 
     Raises:
-        ArlGymError: If they do, or are no numbers.
+        PolicyError: If they do, or are no numbers.
     """
     if not found.mean <= limit:  # NaN is no agreement either
-        raise ArlGymError(
+        raise PolicyError(
             f"{who} does not sample with the trainer's weights: the log-probs of {found.n} tokens differ by "
             f"{found.mean:.2g} in the mean (at most {found.max:.2g}), expected {limit:g} or less "
             "(vllm.max_difference)"
         )
 
 
-def _sample(policy: Policy, n_tokens: int) -> list[Reply]:
+def _sample(policy: Policy, n_tokens: int, picture: bool) -> list[tuple[Request, Reply]]:
     """Ask one request after the other until there are enough tokens."""
-    replies: list[Reply] = []
+    answered: list[tuple[Request, Reply]] = []
     n_words, n_sampled = _LONGEST, 0
     while n_sampled < n_tokens:
-        request = _request(n_words, key=len(replies))
+        request = _request(_prompt(n_words, picture), key=len(answered))
         policy.submit([request])
         reply = policy.poll()[0]
         if reply.finish == "context_full":
@@ -111,21 +118,29 @@ def _sample(policy: Policy, n_tokens: int) -> list[Reply]:
             continue
         if not reply.completion_ids:
             raise PolicyError(f"expected token ids from {type(policy).__name__}, got none")
-        replies.append(reply)
+        answered.append((request, reply))
         n_sampled += len(reply.completion_ids)
-    return replies
+    return answered
 
 
-def _request(n_words: int, *, key: int) -> Request:
-    prompt: list[Message] = [{"role": "user", "content": " ".join(str(i % 10) for i in range(n_words))}]
+def _prompt(n_words: int, picture: bool) -> list[Message]:
+    words = " ".join(str(i % 10) for i in range(n_words))
+    if not picture:
+        return [{"role": "user", "content": words}]
+    image: Part = {"type": "image", "image": Image.linear_gradient("L").resize((_SIDE, _SIDE))}
+    return [{"role": "user", "content": [image, {"type": "text", "text": words}]}]
+
+
+def _request(prompt: list[Message], *, key: int) -> Request:
     stream = derive("agreement", distributed.rank(), key)
-    return Request(key=key, messages=prompt, info={}, context_ids=None, stream=stream)
+    pictures = pictures_of(prompt)
+    return Request(key=key, messages=prompt, info={}, context_ids=None, stream=stream, pictures=pictures)
 
 
-def _trajectory(reply: Reply, group: int) -> Trajectory:
+def _trajectory(request: Request, reply: Reply, group: int) -> Trajectory:
     """Return a reply as an episode of one turn, for `pack`."""
     turn = Turn(
-        messages=[],
+        messages=request.messages,
         response=reply.response,
         action="",
         env_reward=0.0,

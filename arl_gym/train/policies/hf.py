@@ -7,18 +7,18 @@ from its own stream, so a response does not depend on who shares its batch (up t
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from transformers import DynamicCache, PreTrainedModel
 
-from arl_gym.agents.types import Finish, Reply, Request
+from arl_gym.agents.types import Reply, Request
 from arl_gym.errors import ConfigError
 from arl_gym.rng import Rng
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.model import load_model
+from arl_gym.train.policies.exchange import has_ended, prompt_of, reply_to
 from arl_gym.train.vision import PictureKey, check_pictures, picture_key
 
 
@@ -107,29 +107,17 @@ class HFPolicy:
         return [self._reply(row) for row in rows]
 
     def _row(self, request: Request) -> _Row:
-        context = request.context_ids
-        if context is None:
-            prompt_ids = self.codec.encode_prompt(request.messages)
-        else:
-            prompt_ids = context + self.codec.encode_bridge(context, request.messages)
+        prompt_ids = prompt_of(request, self.codec)
         room = min(self.max_tokens, self.max_context - len(prompt_ids))
         return _Row(request=request, prompt_ids=prompt_ids, room=room, rng=Rng(request.stream))
 
     def _reply(self, row: _Row) -> Reply:
-        finish: Finish = "length"
-        if row.room <= 0:
-            finish = "context_full"
-        elif row.ids[-1] in self.codec.eos_ids:
-            finish = "empty" if len(row.ids) == 1 else "stop"
-        return Reply(
-            key=row.request.key,
-            response=self.codec.decode(row.ids),
-            finish=finish,
-            prompt_ids=row.prompt_ids,
-            completion_ids=row.ids,
-            logprobs=row.logprobs,
-            n_tokens=partial(self.codec.count_tokens, row.ids),
+        return reply_to(
+            row.request, self.codec, prompt_ids=row.prompt_ids, ids=row.ids, logprobs=row.logprobs
         )
+
+    def _is_over(self, row: _Row) -> bool:
+        return len(row.ids) >= row.room or has_ended(row.ids, row.request.stop, self.codec)
 
     @torch.inference_mode()
     def _decode(self, rows: list[_Row]) -> None:
@@ -154,7 +142,7 @@ class HFPolicy:
                 **seen,
             ).logits[:, -1]  # (U, V) after the prompts, then (N, V)
             tokens = self._sample(logits.float() if pick is None else logits.float()[pick], rows)
-            ended = [r.ids[-1] in self.codec.eos_ids or len(r.ids) >= r.room for r in rows]
+            ended = [self._is_over(r) for r in rows]
             if pick is not None or any(ended):
                 live = torch.tensor(
                     [n for n, e in enumerate(ended) if not e], dtype=torch.long, device=device
