@@ -3,8 +3,11 @@
 import pytest
 
 from arl_gym.agents.records import read_trajectories
+from arl_gym.assets import asset
 from arl_gym.core import pictures_of
 from arl_gym.train.batch import pack
+from arl_gym.train.config import load_toml
+from arl_gym.train.demo import run_demo
 from arl_gym.train.methods import resolve
 from arl_gym.train.metrics import read_metrics
 from arl_gym.train.model import load_model
@@ -52,3 +55,18 @@ def test_recorded_episodes_can_be_packed_with_their_pictures(run):
     )
     seen = view(batch, loaded.vision)  # complains of a picture that is not as large as it was
     assert (seen.features >= 0).sum() == 25 * sum(map(len, batch.row_pictures))
+
+
+def test_the_preset_from_pictures_clones_and_trains_in_the_demo(tmp_path):
+    values = load_toml(asset("presets/sokoban-vl-tiny.toml"))
+    values |= {"run_dir": str(tmp_path / "run"), "steps": 1}
+    values["env"]["kwargs"]["max_steps"] = 6
+    values["rollout"] |= {"groups": 2, "group_size": 2}
+    values["clone"] |= {"episodes": 4, "val_episodes": 2, "steps": 2, "eval_every": 1}
+    arms = run_demo(resolve(values), episodes=2)
+    assert [arm.name for arm in arms] == ["random", "BC", "SAMPO", "BC continued"]
+    (row,) = read_metrics(tmp_path / "run" / "sampo" / "metrics.jsonl")
+    assert row["optim/updates"] == 2
+    played = read_trajectories(tmp_path / "run" / "sampo" / "trajectories" / "step-000001.jsonl.gz")
+    # Six cells a side, a token of 16 x 16 pixels each.
+    assert {p.size for t in played for turn in t.turns for p in pictures_of(turn.messages)} == {(96, 96)}
