@@ -175,8 +175,8 @@ def tiny_vision_model(
     with torch.no_grad():
         # Transformers draws all weights alike, with a deviation of 0.02. In a model as narrow as this, words
         # are then slow to tell apart, and places drown in what is seen there.
-        model.get_input_embeddings().weight.mul_(5)
-        model.model.visual.pos_embed.weight.mul_(20)
+        model.get_parameter("model.language_model.embed_tokens.weight").mul_(5)
+        model.get_parameter("model.visual.pos_embed.weight").mul_(20)
     return model
 
 
