@@ -51,28 +51,25 @@ def agreement(
 ) -> Agreement:
     """Sample tokens after a fixed prompt and compare their log-probs with the trainer's.
 
-    All ranks call it alike, each with its own policy, and all get the same answer.
+    All ranks call it alike, each with its own policy or its part of one, and all get the same answer.
 
     Args:
         policy: Samples at the trainer's temperature, with no request under way.
         scorer: The trainer's engine.
         codec: The policy's.
-        n_tokens: How many tokens every rank samples at least.
+        n_tokens: How many tokens every rank or team samples at least.
         picture: Whether the prompt begins with a picture, which shows whether the weights that read it agree.
 
     Raises:
         PolicyError: If the policy has no room even for a prompt of one word, or gives no ids.
         Exception: Whatever the policy of some rank raised, on all ranks.
     """
-    sampled: list[Trajectory] = []
-    error = None
-    try:
+
+    def sample() -> list[Trajectory]:
         asked = _sample(policy, n_tokens, picture)
-        sampled = [_trajectory(request, reply, distributed.rank()) for request, reply in asked]
-    except Exception as err:  # raised below, on all ranks: the others wait for this one
-        error = err
-    distributed.agree(error)
-    everyone = [trajectory for part in distributed.gather(sampled) for trajectory in part]
+        return [_trajectory(request, reply, distributed.rank()) for request, reply in asked]
+
+    everyone = distributed.gather_played(policy, sample)
     batch = scorer.score(pack(everyone, pad_id=codec.pad_id))
     assert batch.old_logprobs is not None
     gap = np.abs(batch.old_logprobs - batch.rollout_logprobs)[batch.action_mask]
