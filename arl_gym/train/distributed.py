@@ -336,24 +336,25 @@ class TeamPolicy:
         return played
 
     def _tell(self, order: _Order) -> None:
-        """Give the others an order, and raise what they failed at before."""
-        words = self._meet(order)
-        for word in words:
-            if word.error is not None:
-                raise word.error
-        if any(word.said != self._said for word in words):
-            said = str([word.said for word in words])
-            raise PolicyError(f"ranks that share an engine answered differently (keys, ids): {said[:400]}")
+        """Give the others an order, or raise why the team can not go on."""
+        _, failure = self._meet(order)
+        if failure is not None:
+            raise failure
 
     def _follow(self) -> None:
         error = None
-        while (order := self._meet(None, error)[0].order) != "end":
+        while True:
+            order, failure = self._meet(None, error)
+            if order == "end":
+                break
+            if failure is not None:  # the first rank raises it, and then tells the end
+                continue
             try:
                 if order == "poll":
                     self._polled()
                 else:
                     self._policy.submit(cast(list[Request], order))
-            except Exception as err:  # raised below: the first rank hears of it first, and then tells the end
+            except Exception as err:  # raised below
                 error = err
         if error is not None:
             raise error
@@ -363,11 +364,20 @@ class TeamPolicy:
         self._said = [(reply.key, reply.completion_ids) for reply in replies]
         return replies
 
-    def _meet(self, order: _Order | None, error: Exception | None = None) -> list[_Word]:
+    def _meet(
+        self, order: _Order | None, error: Exception | None = None
+    ) -> tuple[_Order | None, Exception | None]:
+        """Return the first rank's order, and why no rank must obey it if there is a reason."""
         words: list[Any] = [None] * self.team.size
         mine = _Word(order, _portable(error), self._said)
         dist.all_gather_object(words, mine, group=self.team.group)
-        return words
+        failure = next((word.error for word in words if word.error is not None), None)
+        said = [word.said for word in words]
+        if failure is None and any(other != said[0] for other in said):
+            failure = PolicyError(
+                f"ranks that share an engine answered differently (keys, ids): {str(said)[:400]}"
+            )
+        return words[0].order, failure
 
 
 def share(groups: Sequence[Hashable], team_size: int = 1) -> list[int]:

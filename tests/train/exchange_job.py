@@ -118,12 +118,15 @@ def teams(folder: Path) -> Arrays:
         "asked": pickled(policy.asked),
         "infos": pickled(policy.infos),
         "n_polls": np.array(policy.n_polls),
-        "ids": pickled(failed(TeamPolicy(Recording(1, "ids"), team))),
     }
+    policy = Recording(1, "ids")
+    results |= {"ids": pickled(failed(TeamPolicy(policy, team))), "polls, ids": np.array(policy.n_polls)}
     for on in (0, 1):
         for call in ("submit", "poll"):
             error = Unpicklable("far") if call == "poll" else ConfigError(f"on {on}: expected 1, got 2")
-            results[f"{call} on {on}"] = pickled(failed(TeamPolicy(Recording(on, call, error), team)))
+            policy = Recording(on, call, error)
+            results[f"{call} on {on}"] = pickled(failed(TeamPolicy(policy, team)))
+            results[f"polls, {call} on {on}"] = np.array(policy.n_polls)
     # A failure leaves the ranks in step.
     return results | {"again": pickled(len(play(TeamPolicy(Recording(), team))))}
 

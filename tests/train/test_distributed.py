@@ -167,6 +167,15 @@ def test_what_one_rank_of_a_team_raises_all_raise(two, rank):
 
 
 @pytest.mark.slow
+def test_nobody_polls_alone_after_a_failure(two):
+    """An engine of several ranks would wait in it for ever. All cases fail after the first poll."""
+    for case in ("submit on 0", "submit on 1", "poll on 1", "ids"):
+        first, second = (int(results[f"teams/polls, {case}"]) for results in two)
+        # A poll that fails on the second rank has begun on the first.
+        assert (first, second) == ((2, 1) if case == "poll on 1" else (1, 1))
+
+
+@pytest.mark.slow
 def test_ranks_of_a_team_that_answer_differently_end_the_rollout(two):
     for results in two:
         kind, text = unpickled(results, "ids", "teams")
