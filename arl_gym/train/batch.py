@@ -66,7 +66,7 @@ class Batch:
     pictures: tuple[Image, ...] = ()
     """The distinct pictures, also of rows that `select` left out."""
     row_pictures: tuple[tuple[int, ...], ...] = ()
-    """Per row, which pictures it shows, in the order of their placeholders in `ids`; () for text."""
+    """(N,): which pictures a row shows, in the order of their placeholders in `ids`; none, if left out."""
     advantages: FloatArray | None = None
     """(M,): one per turn."""
     old_logprobs: FloatArray | None = None
@@ -75,6 +75,10 @@ class Batch:
     """(N, T): the reference model's log-probabilities."""
     entropies: FloatArray | None = None
     """(N, T): entropy of the model's distribution at each token, before the update."""
+
+    def __post_init__(self) -> None:
+        if not self.row_pictures:
+            object.__setattr__(self, "row_pictures", ((),) * len(self.lengths))
 
     @property
     def n_rows(self) -> int:

@@ -4,8 +4,10 @@
 >>> loaded.model, loaded.tokenizer, loaded.vision  # doctest: +SKIP
 """
 
+import logging
 import shutil
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -339,6 +341,18 @@ def plain_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
                 yield f"{place}.{name}" if place else name, tensor
 
 
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Keep transformers' bar, and what DeepSpeed warns of when transformers imports it, off the terminal."""
+    disable_progress_bar()  # type: ignore[no-untyped-call]
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
+
+
 def save_model(
     folder: Path,
     model: PreTrainedModel,
@@ -368,7 +382,8 @@ def save_model(
         raise ConfigError(f"{folder} exists already: choose another folder")
     partial, old = folder.with_name(folder.name + ".partial"), folder.with_name(folder.name + ".old")
     try:
-        model.save_pretrained(partial, state_dict=weights)
+        with _quietly():
+            model.save_pretrained(partial, state_dict=weights)
         tokenizer.save_pretrained(partial)
         if vision is not None:
             vision.save(partial)

@@ -9,10 +9,11 @@ import pytest
 import tomli_w
 
 from arl_gym.agents.records import read_trajectories
+from arl_gym.assets import asset
 from arl_gym.cli import main
 from arl_gym.errors import PolicyError
 from arl_gym.train.checkpoint import Checkpoints
-from arl_gym.train.config import to_mapping
+from arl_gym.train.config import load_toml, to_mapping
 from arl_gym.train.methods import resolve
 from arl_gym.train.metrics import read_metrics, without_timings
 from arl_gym.train.model import save_model
@@ -35,19 +36,23 @@ def model(tmp_path_factory):
 
 
 def config(run_dir, model, **changes):
+    """The demo's preset, with fewer and shorter episodes, and a model that vLLM's CPU build takes."""
+    preset = load_toml(asset("presets/sokoban-tiny.toml"))
     base = {
         "run_dir": str(run_dir),
         "steps": STEPS,
-        "env": {"prompt": "compact", "window": 0, "kwargs": {"text_format": "inner", "max_steps": 4}},
+        "env": {"kwargs": {"text_format": "inner", "max_steps": 4}},
         "model": {"path": str(model), "max_context": 128},
         "rollout": {"groups": 4, "group_size": 3, "max_tokens": 6, "backend": "vllm"},
         "vllm": {"kwargs": {"block_size": 32}},
-        "filter": {"max_tries": 2},
+        "filter": {"max_tries": 2, "oversample": 1.0},
         "optim": {"lr": 1e-3, "minibatches": 2},
         "eval": {"every": 2, "episodes": 4},
         "checkpoint": {"every": 0},
     }
-    return resolve({**base, **changes})
+    for name, value in {**base, **changes}.items():
+        preset[name] = preset.get(name, {}) | value if isinstance(value, dict) else value
+    return resolve(preset)
 
 
 def rows(run):

@@ -31,8 +31,8 @@ _LIMITS = {"float32": 1e-4, "bfloat16": 0.05}
 class Scorer(Protocol):
     """What gives a batch the trainer's log-probs: its engine."""
 
-    def score(self, batch: Batch, *, old: bool = True) -> Batch:
-        """Return the batch with `old_logprobs`."""
+    def score(self, batch: Batch, *, reference: bool) -> Batch:
+        """Return the batch with `old_logprobs`, and perhaps with those of a reference model."""
         ...
 
 
@@ -70,7 +70,7 @@ def agreement(
         return [_trajectory(request, reply, distributed.rank()) for request, reply in asked]
 
     everyone = distributed.gather_played(policy, sample)
-    batch = scorer.score(pack(everyone, pad_id=codec.pad_id))
+    batch = scorer.score(pack(everyone, pad_id=codec.pad_id), reference=False)
     assert batch.old_logprobs is not None
     gap = np.abs(batch.old_logprobs - batch.rollout_logprobs)[batch.action_mask]
     return Agreement(mean=float(gap.mean()), max=float(gap.max()), n=len(gap))
