@@ -31,6 +31,7 @@ _AT_LEAST: dict[str, float] = {
     "rollout.groups": 1,
     "rollout.max_tokens": 1,
     "rollout.batch_size": 1,
+    "vllm.tensor_parallel": 1,
     "vllm.check_tokens": 0,
     "vllm.max_difference": 0,
     "filter.tolerance": 0,
@@ -295,10 +296,10 @@ def _sampling(cfg: RunConfig) -> Iterator[str]:
     v = cfg.vllm
     if not 0 < v.memory <= 1:
         yield f"vllm.memory={v.memory}: expected a share, more than 0 and at most 1"
-    if v.tensor_parallel != 1:
+    if v.tensor_parallel > 1 and cfg.rollout.backend != "vllm":
         yield (
-            f"vllm.tensor_parallel={v.tensor_parallel}: every rank has an engine of its own; set it to 1, or "
-            "share a larger model out with rollout.backend='server' and `vllm serve --tensor-parallel-size`"
+            f"vllm.tensor_parallel={v.tensor_parallel} goes with rollout.backend='vllm', got "
+            f"{cfg.rollout.backend!r}: leave it at 1 (servers have `vllm serve --tensor-parallel-size`)"
         )
     for name, value in v.kwargs.items():
         if name in _OURS:

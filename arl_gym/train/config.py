@@ -108,7 +108,8 @@ class VLLMConfig:
     memory: float = 0.4
     """Share of a GPU's memory that an engine takes while it generates (`gpu_memory_utilization`)."""
     tensor_parallel: int = 1
-    """Ranks that share one engine; divides the number of ranks."""
+    """Consecutive ranks that share an engine of "vllm", a part each; divides the number of ranks. The first
+    of them plays the episodes of all."""
     sleep: bool = True
     """Give the engine's memory back while the trainer trains; does nothing without a GPU."""
     eager: bool = False

@@ -12,9 +12,9 @@ import os
 import pickle
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -22,8 +22,8 @@ import torch
 import torch.distributed as dist
 
 from arl_gym.agents.rollout import rollout
-from arl_gym.agents.types import Episode, Policy, Trajectory
-from arl_gym.errors import ArlGymError, ConfigError
+from arl_gym.agents.types import Episode, Policy, Reply, Request, Trajectory
+from arl_gym.errors import ArlGymError, ConfigError, PolicyError
 from arl_gym.vector import TextVectorEnv
 
 T = TypeVar("T")
@@ -226,21 +226,199 @@ def on_main(act: Callable[[], T]) -> T:
     return broadcast(cast(T, result))
 
 
-def share(groups: Sequence[Hashable]) -> list[int]:
-    """Return which items are this rank's: whole groups, dealt round robin in the order they appear.
+def n_teams(size: int) -> int:
+    """Return into how many teams the ranks fall: `size` consecutive ones each.
+
+    Raises:
+        ConfigError: If they do not fall into teams of that size.
+    """
+    teams, rest = divmod(world_size(), size)
+    if rest:
+        raise ConfigError(
+            f"vllm.tensor_parallel={size}: expected a divisor of the number of ranks, which is {world_size()}"
+        )
+    return teams
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """Consecutive ranks that share an engine: the first plays, the others follow."""
+
+    size: int
+    group: dist.ProcessGroup
+    """Their gloo group."""
+
+    @property
+    def is_led_here(self) -> bool:
+        """Whether this rank is the first of the team."""
+        return rank() % self.size == 0
+
+
+def form_teams(size: int) -> Team:
+    """Return this rank's team. All ranks call this alike.
+
+    Raises:
+        ConfigError: If the ranks do not fall into teams of that size.
+    """
+    n_teams(size)
+    group, _ = dist.new_subgroups(  # type: ignore[no-untyped-call]
+        group_size=size, backend="gloo", timeout=_PATIENCE
+    )
+    return Team(size, group)
+
+
+_Order = list[Request] | Literal["poll", "end"]
+"""What the first rank of a team tells the others: submit these requests, poll, or that it has played."""
+
+
+class _Word(NamedTuple):
+    """What a rank says when its team meets, before each call of the policy and at the end."""
+
+    order: _Order | None
+    """Of the first rank."""
+    error: Exception | None
+    """What the calls so far have raised on one of the others."""
+    said: list[tuple[int, list[int] | None]]
+    """Keys and ids of what its part of the engine answered last."""
+
+
+class TeamPolicy:
+    """A policy over an engine that lies on the ranks of a team, in parts that only work together.
+
+    What is asked on the first rank is asked on the others too, in the same order. Works inside `together`.
+
+    Args:
+        policy: Of this rank's part; equal ones give equal answers to equal calls.
+        team: The ranks that share the engine.
+    """
+
+    def __init__(self, policy: Policy, team: Team):
+        self.team = team
+        self._policy = policy
+        self._said: list[tuple[int, list[int] | None]] = []
+
+    def submit(self, requests: Sequence[Request]) -> None:
+        """See `Policy`; on the first rank of the team only."""
+        # Environments put into `info` what they like, and an engine reads no more than this of it.
+        self._tell([replace(request, info={"stop": request.stop}) for request in requests])
+        self._policy.submit(requests)
+
+    def poll(self) -> list[Reply]:
+        """See `Policy`; on the first rank of the team only.
+
+        Raises:
+            PolicyError: If the ranks of the team answered differently the last time.
+        """
+        self._tell("poll")
+        return self._polled()
+
+    def together(self, play: Callable[[], list[T]]) -> list[T]:
+        """Play on the first rank of the team, and on the others repeat what that asks of the policy.
+
+        Args:
+            play: Submits and polls.
+
+        Returns:
+            What `play` returned on the first rank; nothing on the others.
+
+        Raises:
+            Exception: What was raised on this rank, and on the first one also what others had raised.
+        """
+        if not self.team.is_led_here:
+            self._follow()
+            return []
+        try:
+            played = play()
+        except Exception:
+            self._meet("end")
+            raise
+        self._tell("end")
+        return played
+
+    def _tell(self, order: _Order) -> None:
+        """Give the others an order, or raise why the team can not go on."""
+        _, failure = self._meet(order)
+        if failure is not None:
+            raise failure
+
+    def _follow(self) -> None:
+        error = None
+        while True:
+            order, failure = self._meet(None, error)
+            if order == "end":
+                break
+            if failure is not None:  # the first rank raises it, and then tells the end
+                continue
+            try:
+                if order == "poll":
+                    self._polled()
+                else:
+                    self._policy.submit(cast(list[Request], order))
+            except Exception as err:  # raised below
+                error = err
+        if error is not None:
+            raise error
+
+    def _polled(self) -> list[Reply]:
+        replies = self._policy.poll()
+        self._said = [(reply.key, reply.completion_ids) for reply in replies]
+        return replies
+
+    def _meet(
+        self, order: _Order | None, error: Exception | None = None
+    ) -> tuple[_Order | None, Exception | None]:
+        """Return the first rank's order, and why no rank must obey it if there is a reason."""
+        words: list[Any] = [None] * self.team.size
+        mine = _Word(order, _portable(error), self._said)
+        dist.all_gather_object(words, mine, group=self.team.group)
+        failure = next((word.error for word in words if word.error is not None), None)
+        said = [word.said for word in words]
+        if failure is None and any(other != said[0] for other in said):
+            failure = PolicyError(
+                f"ranks that share an engine answered differently (keys, ids): {str(said)[:400]}"
+            )
+        return words[0].order, failure
+
+
+def share(groups: Sequence[Hashable], team_size: int = 1) -> list[int]:
+    """Return which items are this rank's or its team's: whole groups, dealt round robin as they appear.
 
     Args:
         groups: The group of every item.
+        team_size: Ranks that play as one.
     """
     number = {group: i for i, group in enumerate(dict.fromkeys(groups))}
-    mine, size = rank(), world_size()
+    mine, size = rank() // team_size, n_teams(team_size)
     return [i for i, group in enumerate(groups) if number[group] % size == mine]
+
+
+def gather_played(policy: Policy, play: Callable[[], list[T]]) -> list[T]:
+    """Play on every rank, or on the first of each team, and return on all ranks what all have played.
+
+    Args:
+        policy: What `play` asks; all ranks have the same weights.
+        play: Gives this rank's or its team's part; followers of a team do not call it.
+
+    Returns:
+        The parts one after the other, in the order of ranks.
+
+    Raises:
+        Exception: Whatever some rank raised, on all ranks.
+    """
+    played: list[T] = []
+    error = None
+    try:
+        played = policy.together(play) if isinstance(policy, TeamPolicy) else play()
+    except Exception as err:  # raised below, on all ranks: the others wait for this one
+        error = err
+    agree(error)
+    return [item for part in gather(played) for item in part]
 
 
 def shared_rollout(
     vec: TextVectorEnv, policy: Policy, episodes: Sequence[Episode], **kwargs: Any
 ) -> list[Trajectory]:
-    """Play the episodes of whole groups on each rank, and return all trajectories on all of them.
+    """Play the episodes of whole groups on each rank or team, and return all trajectories on all ranks.
 
     Args:
         vec: This rank's environments.
@@ -255,13 +433,11 @@ def shared_rollout(
     Raises:
         Exception: Whatever the rollout of some rank raised, on all ranks.
     """
-    mine = share([episode.group for episode in episodes])
-    played: list[Trajectory] = []
-    error = None
-    try:
-        played = rollout(vec, policy, [episodes[i] for i in mine], **kwargs)
-    except Exception as err:  # raised below, on all ranks: the others wait for this one
-        error = err
-    agree(error)
-    everyone = dict(pair for part in gather(list(zip(mine, played, strict=True))) for pair in part)
+    size = policy.team.size if isinstance(policy, TeamPolicy) else 1
+    mine = share([episode.group for episode in episodes], size)
+
+    def play() -> list[tuple[int, Trajectory]]:
+        return list(zip(mine, rollout(vec, policy, [episodes[i] for i in mine], **kwargs), strict=True))
+
+    everyone = dict(gather_played(policy, play))
     return [everyone[i] for i in range(len(episodes))]

@@ -268,17 +268,20 @@ class Engine:
         wanted = max(1, round(int(is_real.sum()) / per_step)) if per_step else self._optim.minibatches
         return min(wanted, len(np.unique(batch.row_group[is_real])))
 
-    def score(self, batch: Batch, *, old: bool = True) -> Batch:
+    def score(self, batch: Batch, *, old: bool = True, reference: bool = True) -> Batch:
         """Return the batch with old log-probs and entropies and, if there is a reference, its log-probs.
 
         Args:
             batch: Packed rows, equal on all ranks.
             old: Whether old log-probs are needed. They are not if a single optimiser step follows: its own
                 forward pass gives them.
+            reference: Whether the reference model's are, if there is one.
         """
         self._engine.eval()
         if old:
             batch = batch.with_old(*self._scored(self._engine, batch, entropy="value"))
+        if not reference:
+            return batch
         if self._adapter is not None and self._has_reference:
             with self._adapter.disable_adapter():
                 return batch.with_ref(self._scored(self._engine, batch, entropy="none")[0])

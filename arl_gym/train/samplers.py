@@ -21,6 +21,7 @@ from arl_gym.agents.types import Policy
 from arl_gym.train import distributed
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import RunConfig
+from arl_gym.train.distributed import TeamPolicy
 from arl_gym.train.engine import Engine
 from arl_gym.train.gpu import peak_memory
 from arl_gym.train.model import Loaded, plain_weights
@@ -89,7 +90,7 @@ class HFSampler:
 
 
 class VLLMSampler:
-    """A vLLM engine on every rank, beside the trainer.
+    """A vLLM engine on every rank, beside the trainer; or one on several, each of which has a part of it.
 
     It gets the weights before it is asked anything and whenever they have changed. On a GPU it sleeps while
     the trainer trains: its memory is given back, weights included, so that each waking brings a transfer.
@@ -107,6 +108,8 @@ class VLLMSampler:
 
     def __init__(self, cfg: RunConfig, engine: Engine, loaded: Loaded, codec: ChatCodec):
         self._cfg, self._engine, self._model, self._codec = cfg, engine, loaded.model, codec
+        size = cfg.vllm.tensor_parallel
+        self._team = distributed.form_teams(size) if size > 1 else None
         with tempfile.TemporaryDirectory(prefix="arl-gym-vllm-") as folder:
             describe(loaded, Path(folder))
             self._llm = open_engine(
@@ -123,7 +126,7 @@ class VLLMSampler:
         self._is_open = True
 
     @contextmanager
-    def playing(self, *, temperature: float) -> Iterator[VLLMPolicy]:
+    def playing(self, *, temperature: float) -> Iterator[Policy]:
         """See `Sampler`.
 
         Raises:
@@ -132,9 +135,10 @@ class VLLMSampler:
         if self._sent != self._engine.n_updates:
             self._transfer()
         policy = self._policy(temperature)
-        yield policy
+        yield self._shared(policy)
         counts = np.array([policy.n_prompt_tokens, policy.n_cached_tokens])
-        prompt, cached = distributed.sum_arrays(counts).tolist()
+        # Every rank of a team has counted what the team was asked.
+        prompt, cached = (distributed.sum_arrays(counts) // self._cfg.vllm.tensor_parallel).tolist()
         self._metrics |= {"rollout/prompt_tokens": prompt, "rollout/cached_tokens": cached}
         if self._sleeps:
             self._llm.sleep(level=2)
@@ -149,6 +153,9 @@ class VLLMSampler:
             max_context=self._cfg.model.max_context,
         )
 
+    def _shared(self, policy: VLLMPolicy) -> Policy:
+        return policy if self._team is None else TeamPolicy(policy, self._team)
+
     def _transfer(self) -> None:
         """Bring the present weights over, and see whether the engine samples with them."""
         start = time.perf_counter()
@@ -156,7 +163,7 @@ class VLLMSampler:
             distributed.check_together(self._bring)
         self._metrics["sync/seconds"] = time.perf_counter() - start
         if n_tokens := self._cfg.vllm.check_tokens:
-            policy = self._policy(self._cfg.rollout.temperature)
+            policy = self._shared(self._policy(self._cfg.rollout.temperature))
             sees = self._codec.vision is not None
             found = agreement(policy, self._engine, self._codec, n_tokens, picture=sees)
             self._metrics |= {"sync/logprob_diff_mean": found.mean, "sync/logprob_diff_max": found.max}

@@ -129,7 +129,7 @@ class Trainer:
             model_cfg=cfg.model,
             vision=self.loaded.vision,
         )
-        self.envs = open_training_envs(cfg, ranks=distributed.world_size())
+        self.envs = open_training_envs(cfg, ranks=distributed.n_teams(cfg.vllm.tensor_parallel))
         try:
             self.checkpoints = Checkpoints(folder / "checkpoints", keep=cfg.checkpoint.keep)
             check_evaluation(cfg)

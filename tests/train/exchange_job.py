@@ -2,6 +2,7 @@
 
 import os
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,10 +12,12 @@ from arl_gym.agents.policies import ScriptedPolicy
 from arl_gym.agents.types import Episode
 from arl_gym.errors import ConfigError, Interrupted
 from arl_gym.train.distributed import (
+    TeamPolicy,
     any_rank,
     barrier,
     broadcast,
     check_together,
+    form_teams,
     gather,
     is_main,
     on_main,
@@ -77,6 +80,57 @@ def play(policy=None, progress=None):
         vec.close()
 
 
+class Recording(ScriptedPolicy):
+    """Keeps what it is asked; on one rank says other ids ("ids"), or fails in a call of the second turn."""
+
+    def __init__(self, on=None, call="", error=None):
+        super().__init__(respond)
+        self.asked, self.infos, self.n_polls = [], [], 0
+        self.on, self.call, self.error = on, call, error
+
+    def submit(self, requests):
+        self.fail("submit")
+        self.asked.append([(r.key, r.stream, r.messages) for r in requests])
+        self.infos += [r.info for r in requests]
+        super().submit(requests)
+
+    def poll(self):
+        self.fail("poll")
+        self.n_polls += 1
+        other = self.on == rank() and self.call == "ids"
+        return [replace(reply, completion_ids=[reply.key + other]) for reply in super().poll()]
+
+    def fail(self, call):
+        if self.on == rank() and self.call == call and self.n_polls > 0:
+            raise self.error
+
+
+def teams(folder: Path) -> Arrays:
+    """What a team of both ranks does."""
+    start()
+    team = form_teams(2)
+    policy = Recording()
+    counts: list[tuple[int, int]] = []
+    played = play(TeamPolicy(policy, team), progress=lambda done, total: counts.append((done, total)))
+    results = {
+        "played": pickled([[turn.action for turn in t.turns] for t in played]),
+        "counts": np.array(counts),
+        "asked": pickled(policy.asked),
+        "infos": pickled(policy.infos),
+        "n_polls": np.array(policy.n_polls),
+    }
+    policy = Recording(1, "ids")
+    results |= {"ids": pickled(failed(TeamPolicy(policy, team))), "polls, ids": np.array(policy.n_polls)}
+    for on in (0, 1):
+        for call in ("submit", "poll"):
+            error = Unpicklable("far") if call == "poll" else ConfigError(f"on {on}: expected 1, got 2")
+            policy = Recording(on, call, error)
+            results[f"{call} on {on}"] = pickled(failed(TeamPolicy(policy, team)))
+            results[f"polls, {call} on {on}"] = np.array(policy.n_polls)
+    # A failure leaves the ranks in step.
+    return results | {"again": pickled(len(play(TeamPolicy(Recording(), team))))}
+
+
 class Failing(ScriptedPolicy):
     """Cannot answer on the second rank."""
 
@@ -91,8 +145,12 @@ class Failing(ScriptedPolicy):
 
 
 def failing(error) -> tuple[str, str]:
+    return failed(Failing(error))
+
+
+def failed(policy) -> tuple[str, str]:
     try:
-        play(Failing(error))
+        play(policy)
     except Exception as err:
         return type(err).__name__, str(err)
     return "", ""

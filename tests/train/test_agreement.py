@@ -52,7 +52,8 @@ class Scripted:
 class Scorer:
     """Gives every token a log-prob of -1."""
 
-    def score(self, batch, *, old=True):
+    def score(self, batch, *, reference):
+        assert not reference  # it may be parked elsewhere while an engine is awake
         self.batch = batch
         return batch.with_old(np.where(batch.action_mask, -1.0, 0.0).astype(np.float32))
 

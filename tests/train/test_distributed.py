@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from arl_gym.errors import ConfigError
+from arl_gym.train import distributed
 from arl_gym.train.distributed import (
     Place,
     _rendezvous,
@@ -12,6 +13,7 @@ from arl_gym.train.distributed import (
     broadcast,
     first_host,
     gather,
+    n_teams,
     on_main,
     place,
     share,
@@ -25,12 +27,13 @@ pytestmark = pytest.mark.timeout(300)  # two processes import torch
 
 @pytest.fixture(scope="module")
 def two(tmp_path_factory):
-    """What the job `exchange`, which has assertions of its own, returns on each task of a SLURM step."""
-    return run_ranks("tests.train.exchange_job", ["exchange"], tmp_path_factory.mktemp("two"), launcher=srun)
+    """What the jobs, of which `exchange` has assertions of its own, return on each task of a SLURM step."""
+    jobs = ["exchange", "teams"]
+    return run_ranks("tests.train.exchange_job", jobs, tmp_path_factory.mktemp("two"), launcher=srun)
 
 
-def unpickled(results, name):
-    return pickle.loads(results[f"exchange/{name}"].tobytes())
+def unpickled(results, name, job="exchange"):
+    return pickle.loads(results[f"{job}/{name}"].tobytes())
 
 
 def test_a_process_without_a_launcher_is_alone():
@@ -114,3 +117,68 @@ def test_what_one_rank_raises_all_raise(two):
         assert unpickled(results, "error") == ("ConfigError", "x: expected 1, got 2")
         assert unpickled(results, "strange") == ("ArlGymError", "rank 1: Unpicklable: far")
         assert unpickled(results, "main") == "rank 0 acted"
+
+
+@pytest.mark.parametrize(("rank", "items"), [(0, [0, 1, 4, 5]), (1, [0, 1, 4, 5]), (2, [2, 3]), (3, [2, 3])])
+def test_groups_are_dealt_over_teams(monkeypatch, rank, items):
+    """Four ranks in two teams: the first has groups a and c, the second has b."""
+    monkeypatch.setattr(distributed, "rank", lambda: rank)
+    monkeypatch.setattr(distributed, "world_size", lambda: 4)
+    assert n_teams(2) == 2
+    assert share("aabbca", 2) == items
+
+
+@pytest.mark.parametrize("size", [3, 8])
+def test_ranks_that_fall_into_no_whole_teams_are_refused(monkeypatch, size):
+    monkeypatch.setattr(distributed, "world_size", lambda: 4)
+    with pytest.raises(ConfigError, match=rf"tensor_parallel={size}: .* the number of ranks, which is 4"):
+        n_teams(size)
+
+
+@pytest.mark.slow
+def test_a_team_plays_what_one_rank_plays(two):
+    alone = [[turn.action for turn in t.turns] for t in play()]
+    for results in two:
+        assert unpickled(results, "played", "teams") == alone
+        assert unpickled(results, "again", "teams") == 6
+    # The first rank plays all six episodes, the second none.
+    assert [len(results["teams/counts"]) for results in two] == [6, 0]
+
+
+@pytest.mark.slow
+def test_what_the_first_of_a_team_is_asked_the_others_are_asked(two):
+    first, second = (unpickled(results, "asked", "teams") for results in two)
+    assert first == second
+    assert sum(map(len, first)) == sum(len(t.turns) for t in play())
+    assert two[0]["teams/n_polls"] == two[1]["teams/n_polls"] > 1
+    infos = [unpickled(results, "infos", "teams") for results in two]
+    assert all("task_id" in info for info in infos[0])
+    assert all(info == {"stop": ()} for info in infos[1])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("rank", [0, 1])
+def test_what_one_rank_of_a_team_raises_all_raise(two, rank):
+    for results in two:
+        wanted = ("ConfigError", f"on {rank}: expected 1, got 2")
+        assert unpickled(results, f"submit on {rank}", "teams") == wanted
+        wanted = ("ArlGymError", f"rank {rank}: Unpicklable: far")
+        assert unpickled(results, f"poll on {rank}", "teams") == wanted
+
+
+@pytest.mark.slow
+def test_nobody_polls_alone_after_a_failure(two):
+    """An engine of several ranks would wait in it for ever. All cases fail after the first poll."""
+    for case in ("submit on 0", "submit on 1", "poll on 1", "ids"):
+        first, second = (int(results[f"teams/polls, {case}"]) for results in two)
+        # A poll that fails on the second rank has begun on the first.
+        assert (first, second) == ((2, 1) if case == "poll on 1" else (1, 1))
+
+
+@pytest.mark.slow
+def test_ranks_of_a_team_that_answer_differently_end_the_rollout(two):
+    for results in two:
+        kind, text = unpickled(results, "ids", "teams")
+        assert kind == "PolicyError"
+        # Two slots, so the first poll answers episodes 0 and 1.
+        assert text.endswith("[[(0, [0]), (1, [1])], [(0, [1]), (1, [2])]]")

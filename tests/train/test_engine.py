@@ -246,6 +246,13 @@ def test_the_reference_of_lora_is_the_model_without_it():
     assert np.abs(second.old_logprobs - first.old_logprobs).max() > 1e-3
 
 
+def test_the_reference_is_left_alone_where_it_is_not_wanted():
+    engine = make_engine(reference=True)
+    batch = pack(trajectories(), pad_id=0)
+    assert engine.score(batch).ref_logprobs is not None
+    assert engine.score(batch, reference=False).ref_logprobs is None
+
+
 @pytest.mark.parametrize("name", ["plain", "lora"])
 @pytest.mark.slow
 def test_an_exported_model_talks_like_the_trained_one(two, folder, name):

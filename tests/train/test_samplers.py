@@ -3,7 +3,7 @@ import importlib.util
 import pytest
 import torch
 
-from arl_gym.errors import DependencyMissing, PolicyError
+from arl_gym.errors import ConfigError, DependencyMissing, PolicyError
 from arl_gym.train import samplers
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.checkpoint import Checkpoints
@@ -22,8 +22,8 @@ SERVER = {
 }
 
 
-def opened(backend):
-    cfg = resolve({"rollout": {"backend": backend}})
+def opened(backend, **vllm):
+    cfg = resolve({"rollout": {"backend": backend}, "vllm": vllm})
     loaded = load_model("tiny", dtype="float32", seed=0)
     engine = Engine(loaded.model, cfg.optim, temperature=1.0, reference=False)
     return samplers.open_sampler(cfg, engine, loaded, ChatCodec(loaded.tokenizer)), loaded
@@ -33,6 +33,13 @@ def test_without_vllm_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(DependencyMissing, match=r"sampling with vLLM needs: pip install 'arl-gym\[vllm\]'"):
         opened("vllm")
+
+
+def test_an_engine_for_more_ranks_than_there_are_is_refused():
+    with pytest.raises(
+        ConfigError, match=r"vllm\.tensor_parallel=2: expected a divisor .* ranks, which is 1"
+    ):
+        opened("vllm", tensor_parallel=2)
 
 
 def test_by_default_the_trained_model_itself_samples():
@@ -74,7 +81,11 @@ def test_a_policy_that_fails_leaves_a_checkpoint_to_go_on_from(tmp_path, monkeyp
     [
         ({"vllm": {"memory": 1.2}}, "vllm.memory=1.2: expected a share"),
         ({"vllm": {"check_tokens": -1}}, "vllm.check_tokens=-1: expected at least 0"),
-        ({"vllm": {"tensor_parallel": 2}}, "vllm.tensor_parallel=2: every rank has an engine of its own"),
+        ({"vllm": {"tensor_parallel": 0}}, "vllm.tensor_parallel=0: expected at least 1"),
+        (
+            {"vllm": {"tensor_parallel": 2}},
+            "vllm.tensor_parallel=2 goes with rollout.backend='vllm', got 'hf': leave it at 1",
+        ),
         ({"vllm": {"kwargs": {"seed": 3}}}, "vllm.kwargs.seed=3: set seed instead"),
         ({"vllm": {"kwargs": {"load_format": "auto"}}}, "vllm.kwargs.load_format='auto': leave it out"),
         (
@@ -103,7 +114,7 @@ def test_an_engine_that_slept_gets_weights_before_it_is_asked_anything(monkeypat
         def sleep(self, level):
             calls.append(f"sleep {level}")
 
-    def ask(*args):
+    def ask(*args, **kwargs):
         calls.append("ask")
         return Agreement(mean=0.0, max=0.0, n=1)
 

@@ -35,14 +35,14 @@ def both(llm, loaded, codec, **changes):
     return VLLMPolicy(llm, codec, **dials), HFPolicy(loaded.model, codec, batch_size=8, **dials)
 
 
-def played(policy, *, window, episodes=6, max_steps=3):
+def played(policy, *, window, episodes=6, max_steps=3, play=rollout):
     vec = make_chat_vec(
         "ARL/Sokoban-v0", 4, window=window, max_steps=max_steps, prompt="compact", text_format="inner"
     )
     try:
         ids = vec.call(0, "get_wrapper_attr", "task_ids")("train")
         todo = [Episode(task_id=ids[i // 2], group=i // 2, copy=i % 2) for i in range(episodes)]
-        return rollout(vec, policy, todo, env_id="ARL/Sokoban-v0", seed=0)
+        return play(vec, policy, todo, env_id="ARL/Sokoban-v0", seed=0)
     finally:
         vec.close()
 

@@ -1,5 +1,6 @@
 """Whole runs that sample with vLLM."""
 
+import dataclasses
 import os
 import subprocess
 import sys
@@ -117,8 +118,11 @@ def test_an_engine_that_fails_in_a_rollout_leaves_a_checkpoint_to_go_on_from(
     assert rows(tmp_path / "run") == rows(whole)
 
 
-def test_two_ranks_have_an_engine_each(model, tmp_path):
+@pytest.mark.parametrize(("ranks", "workers"), [(1, 0), (2, 2)], ids=["each", "together"])
+def test_two_ranks_have_an_engine_each_or_together(model, tmp_path, ranks, workers):
     cfg = config(tmp_path / "run", model, optim={"lr": 1e-3, "zero_stage": 3})
+    vllm = dataclasses.replace(cfg.vllm, tensor_parallel=ranks)
+    cfg = dataclasses.replace(cfg, vllm=vllm, env=dataclasses.replace(cfg.env, workers=workers))
     (tmp_path / "cfg.toml").write_text(tomli_w.dumps(to_mapping(cfg)))
     command = [sys.executable, "-m", "arl_gym.cli", "train", "--config", str(tmp_path / "cfg.toml")]
     done = subprocess.run(

@@ -31,8 +31,8 @@ _LIMITS = {"float32": 1e-4, "bfloat16": 0.05}
 class Scorer(Protocol):
     """What gives a batch the trainer's log-probs: its engine."""
 
-    def score(self, batch: Batch, *, old: bool = True) -> Batch:
-        """Return the batch with `old_logprobs`."""
+    def score(self, batch: Batch, *, reference: bool) -> Batch:
+        """Return the batch with `old_logprobs`, and perhaps with those of a reference model."""
         ...
 
 
@@ -51,29 +51,26 @@ def agreement(
 ) -> Agreement:
     """Sample tokens after a fixed prompt and compare their log-probs with the trainer's.
 
-    All ranks call it alike, each with its own policy, and all get the same answer.
+    All ranks call it alike, each with its own policy or its part of one, and all get the same answer.
 
     Args:
         policy: Samples at the trainer's temperature, with no request under way.
         scorer: The trainer's engine.
         codec: The policy's.
-        n_tokens: How many tokens every rank samples at least.
+        n_tokens: How many tokens every rank or team samples at least.
         picture: Whether the prompt begins with a picture, which shows whether the weights that read it agree.
 
     Raises:
         PolicyError: If the policy has no room even for a prompt of one word, or gives no ids.
         Exception: Whatever the policy of some rank raised, on all ranks.
     """
-    sampled: list[Trajectory] = []
-    error = None
-    try:
+
+    def sample() -> list[Trajectory]:
         asked = _sample(policy, n_tokens, picture)
-        sampled = [_trajectory(request, reply, distributed.rank()) for request, reply in asked]
-    except Exception as err:  # raised below, on all ranks: the others wait for this one
-        error = err
-    distributed.agree(error)
-    everyone = [trajectory for part in distributed.gather(sampled) for trajectory in part]
-    batch = scorer.score(pack(everyone, pad_id=codec.pad_id))
+        return [_trajectory(request, reply, distributed.rank()) for request, reply in asked]
+
+    everyone = distributed.gather_played(policy, sample)
+    batch = scorer.score(pack(everyone, pad_id=codec.pad_id), reference=False)
     assert batch.old_logprobs is not None
     gap = np.abs(batch.old_logprobs - batch.rollout_logprobs)[batch.action_mask]
     return Agreement(mean=float(gap.mean()), max=float(gap.max()), n=len(gap))

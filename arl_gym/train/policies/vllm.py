@@ -250,14 +250,15 @@ def open_engine(
     dials: VLLMConfig,
     weights: bool = True,
 ) -> Any:
-    """Start a vLLM engine in this process: one on every rank, which all call this together.
+    """Start a vLLM engine in this process: one on every rank, or a part of one. All ranks call this together.
 
     Args:
         path: Folder or hub id of a model and its tokenizer.
         dtype: Type of the parameters.
         max_context: Most tokens of prompt and response together.
         seed: Of what no request's own seed decides.
-        dials: Memory and more of vLLM's own settings.
+        dials: Memory and more of vLLM's own settings. With `tensor_parallel` above 1 so many consecutive
+            ranks share an engine, and ask it the same in the same order: see `distributed.TeamPolicy`.
         weights: Whether to load the folder's weights; else they are noise until `give_weights`.
 
     Returns:
@@ -276,6 +277,7 @@ def open_engine(
         "seed": seed,
         "load_format": "auto" if weights else "dummy",
         "logprobs_mode": "processed_logprobs",
+        "tensor_parallel_size": dials.tensor_parallel,
         "gpu_memory_utilization": dials.memory,
         "enforce_eager": dials.eager or not on_gpu,
         "enable_sleep_mode": dials.sleep and on_gpu,
