@@ -126,5 +126,6 @@ def test_a_model_scores_random_play(loaded, window, obs_mode):
         loaded.model, OptimConfig(zero_stage=0), temperature=1.0, reference=False, vision=loaded.vision
     )
     batch = pack(played, pad_id=codec.pad_id)
-    # An untrained model finds every token about equally likely.
-    assert engine.nll(batch) == pytest.approx(np.log(len(loaded.tokenizer)), abs=1.0)
+    # An untrained model expects the token it read last again: worse than any token alike.
+    guess = np.log(len(loaded.tokenizer))
+    assert guess - 1 < engine.nll(batch) < 2 * guess
