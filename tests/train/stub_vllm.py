@@ -11,6 +11,10 @@ from arl_gym.train.model import load_model, plain_weights
 from arl_gym.train.state import gathered
 from tests.agents.stub_server import Answer, StubServer
 
+# Of all servers: transformers replaces functions of its classes while it loads a model and puts them back
+# afterwards; two loads at once leave the replacements, and no later model has its weights tied.
+_LOADING = Lock()
+
 
 def sampled(ids: list[int] | None, logprobs: list[float] | None, finish: str = "length") -> Answer:
     """What vLLM says to a request for a completion."""
@@ -32,7 +36,7 @@ class StubVLLM(StubServer):
 
     def __init__(self, *, stale: bool = False, max_model_len: int | None = 700, resets: bool = True):
         self.loaded: list[str] = []
-        self._stale, self._loading = stale, Lock()
+        self._stale = stale
         self._model: PreTrainedModel | None = None
         models = {"data": [{"id": "m", "max_model_len": max_model_len}]}
         routes = {
@@ -45,7 +49,8 @@ class StubVLLM(StubServer):
     def _reload(self, body: dict[str, Any]) -> Answer:
         self.loaded.append(body["kwargs"]["weights_path"])
         if self._model is None or not self._stale:
-            self._model = load_model(self.loaded[-1], dtype="float32", seed=0).model
+            with _LOADING:
+                self._model = load_model(self.loaded[-1], dtype="float32", seed=0).model
         return 200, {"results": [None]}, {}
 
     @torch.no_grad()
@@ -54,7 +59,7 @@ class StubVLLM(StubServer):
         ids, logprobs = list(body["prompt"]), list[float]()
         draws = torch.Generator().manual_seed(body["seed"] % 2**31)
         while len(logprobs) < body["max_tokens"]:
-            with self._loading:
+            with _LOADING:
                 logits = self._model(torch.tensor([ids])).logits[0, -1]
             logp = torch.log_softmax(logits / body["temperature"], -1)
             ids.append(int(torch.multinomial(logp.exp(), 1, generator=draws)))
