@@ -328,6 +328,7 @@ def test_only_folders_of_transfers_are_removed(codec, tmp_path):
     assert left == {"update-000000", "update-000901"}
 
 
+@pytest.mark.slow
 def test_every_rank_asks_and_the_main_one_brings_the_weights(tmp_path):
     with StubVLLM() as server:
         (tmp_path / "url").write_text(server.url)
