@@ -78,6 +78,11 @@ class ChatCodec:
         """Tokens that no response may hold: they would pass for pictures."""
         return self.vision.banned if self.vision is not None else ()
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What prompts depend on beside the tokenizer, for the record of a result."""
+        return {"enable_thinking": self.enable_thinking, **self.chat_template_kwargs}
+
     def fingerprint(self) -> str:
         """Return a digest of vocabulary, template and sizes of pictures: equal ones make equal ids."""
         sizes = self.vision.settings if self.vision is not None else ""

@@ -1,6 +1,6 @@
 """What a person runs on a new machine before a long run: does the trainer do here what it should?
 
-    for check in selftest(Path("/tmp/empty-folder"), model="tiny", backend="hf", gpu=False):
+    for check in selftest(Path("runs/selftest"), model="tiny", backend="hf", gpu=False):
         print(check)
 
 A training run of two steps on small Sokoban rooms, and what can be seen from it. Nothing is learned, and no

@@ -42,7 +42,7 @@ def trajectories(n_groups=3, size=4):
     ]
 
 
-def make_engine(cfg=OPTIM, *, reference=True, model_cfg=ModelConfig(), dtype=torch.float32):  # noqa: B008
+def make_engine(cfg=OPTIM, *, reference=True, model_cfg=ModelConfig(), dtype=torch.float32):  # noqa: B008  # frozen
     model = tiny_model(tiny_tokenizer(), seed=1, hidden=48, layers=2).to(dtype)
     return Engine(model, cfg, temperature=1.0, reference=reference, model_cfg=model_cfg)
 

@@ -58,7 +58,7 @@ def trajectories(codec):
     ]
 
 
-def vision_engine(cfg=OPTIM, *, reference=True, model_cfg=ModelConfig()):  # noqa: B008
+def vision_engine(cfg=OPTIM, *, reference=True, model_cfg=ModelConfig()):  # noqa: B008  # frozen
     """An engine of "tiny-vl", and its codec."""
     loaded = load_model("tiny-vl", dtype="float32", seed=1)
     engine = Engine(

@@ -27,7 +27,7 @@ def config(**vllm):
     )
 
 
-def parts(loaded, model_cfg=ModelConfig()):  # noqa: B008
+def parts(loaded, model_cfg=ModelConfig()):  # noqa: B008  # frozen
     engine = Engine(loaded.model, OPTIM, temperature=0.8, reference=False, model_cfg=model_cfg)
     return engine, loaded, ChatCodec(loaded.tokenizer)
 

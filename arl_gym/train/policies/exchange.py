@@ -4,7 +4,22 @@ from collections.abc import Sequence
 from functools import partial
 
 from arl_gym.agents.types import Finish, Reply, Request
+from arl_gym.errors import ConfigError
 from arl_gym.train.chat import ChatCodec
+
+
+def check_sampling(*, max_tokens: int, temperature: float, top_p: float = 1.0, top_k: int = 0) -> None:
+    """Check what a policy is told of sampling.
+
+    Raises:
+        ConfigError: If a value is out of range.
+    """
+    if temperature < 0 or max_tokens < 1:
+        raise ConfigError(
+            f"a policy needs temperature >= 0 and max_tokens >= 1, got {temperature}, {max_tokens}"
+        )
+    if not 0 < top_p <= 1 or top_k < -1:
+        raise ConfigError(f"a policy needs top_p in (0, 1] and top_k >= -1, got {top_p}, {top_k}")
 
 
 def prompt_of(request: Request, codec: ChatCodec) -> list[int]:

@@ -18,7 +18,7 @@ from arl_gym.errors import ConfigError
 from arl_gym.rng import Rng
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.model import load_model
-from arl_gym.train.policies.exchange import has_ended, prompt_of, reply_to
+from arl_gym.train.policies.exchange import check_sampling, has_ended, prompt_of, reply_to
 from arl_gym.train.vision import PictureKey, check_pictures, picture_key
 
 
@@ -67,13 +67,9 @@ class HFPolicy:
         top_p: float = 1.0,
         top_k: int = 0,
     ):
-        if temperature < 0 or max_tokens < 1 or batch_size < 1:
-            raise ConfigError(
-                "a policy needs temperature >= 0, max_tokens >= 1 and batch_size >= 1, "
-                f"got {temperature}, {max_tokens}, {batch_size}"
-            )
-        if not 0 < top_p <= 1 or top_k < -1:
-            raise ConfigError(f"a policy needs top_p in (0, 1] and top_k >= -1, got {top_p}, {top_k}")
+        check_sampling(max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k)
+        if batch_size < 1:
+            raise ConfigError(f"a policy needs batch_size >= 1, got {batch_size}")
         self.model, self.codec = model, codec
         self.max_tokens, self.temperature = max_tokens, temperature
         self.top_p, self.top_k = top_p, top_k
@@ -85,8 +81,7 @@ class HFPolicy:
     def settings(self) -> dict[str, Any]:
         """What the answers depend on beside the model."""
         names = ("temperature", "top_p", "top_k", "max_tokens", "max_context")
-        thinking = {"enable_thinking": self.codec.enable_thinking, **self.codec.chat_template_kwargs}
-        return {name: getattr(self, name) for name in names} | thinking
+        return {name: getattr(self, name) for name in names} | self.codec.settings
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Queue requests for the next `poll`."""

@@ -29,7 +29,7 @@ from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import RunConfig
 from arl_gym.train.model import save_model
 from arl_gym.train.policies.agreement import Scorer, agreement, largest_difference, require_agreement
-from arl_gym.train.policies.exchange import prompt_of, reply_to
+from arl_gym.train.policies.exchange import check_sampling, prompt_of, reply_to
 
 A = TypeVar("A")
 
@@ -94,10 +94,7 @@ class ServerPolicy:
         timeout_s: float = _TIMEOUT_S,
         retries: int = _RETRIES,
     ):
-        if temperature < 0 or max_tokens < 1:
-            raise ConfigError(
-                f"a policy needs temperature >= 0 and max_tokens >= 1, got {temperature}, {max_tokens}"
-            )
+        check_sampling(max_tokens=max_tokens, temperature=temperature)
         self.urls = [_root(url) for url in urls]
         if not self.urls:
             raise ConfigError(
@@ -129,8 +126,7 @@ class ServerPolicy:
     def settings(self) -> dict[str, Any]:
         """What the answers depend on beside the model."""
         names = ("temperature", "max_tokens", "max_context")
-        thinking = {"enable_thinking": self.codec.enable_thinking, **self.codec.chat_template_kwargs}
-        return {name: getattr(self, name) for name in names} | thinking
+        return {name: getattr(self, name) for name in names} | self.codec.settings
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Ask for all of them at once.

@@ -29,7 +29,7 @@ from arl_gym.train import distributed
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.config import VLLMConfig
 from arl_gym.train.model import load_model
-from arl_gym.train.policies.exchange import prompt_of, reply_to
+from arl_gym.train.policies.exchange import check_sampling, prompt_of, reply_to
 from arl_gym.train.streams import random_state, set_random_state
 
 _CPU_SETTINGS = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind"}
@@ -74,12 +74,7 @@ class VLLMPolicy:
         top_p: float = 1.0,
         top_k: int = 0,
     ):
-        if temperature < 0 or max_tokens < 1:
-            raise ConfigError(
-                f"a policy needs temperature >= 0 and max_tokens >= 1, got {temperature}, {max_tokens}"
-            )
-        if not 0 < top_p <= 1 or top_k < -1:
-            raise ConfigError(f"a policy needs top_p in (0, 1] and top_k >= -1, got {top_p}, {top_k}")
+        check_sampling(max_tokens=max_tokens, temperature=temperature, top_p=top_p, top_k=top_k)
         self.llm, self.codec = llm, codec
         self.max_tokens, self.temperature = max_tokens, temperature
         self.top_p, self.top_k = top_p, top_k
@@ -98,8 +93,7 @@ class VLLMPolicy:
     def settings(self) -> dict[str, Any]:
         """What the answers depend on beside the model."""
         names = ("temperature", "top_p", "top_k", "max_tokens", "max_context")
-        thinking = {"enable_thinking": self.codec.enable_thinking, **self.codec.chat_template_kwargs}
-        return {name: getattr(self, name) for name in names} | thinking
+        return {name: getattr(self, name) for name in names} | self.codec.settings
 
     def submit(self, requests: Sequence[Request]) -> None:
         """Give requests to the engine.
