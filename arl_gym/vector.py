@@ -71,6 +71,9 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         start_timeout_s: float = 120.0,
         autoreset_mode: AutoresetMode = AutoresetMode.DISABLED,
     ):
+        # First, because Gymnasium closes an instance that it deletes, however little of it there is.
+        self._shard: Shard | None = None
+        self._workers: list[Worker] = []
         if not env_fns:
             raise ConfigError("TextVectorEnv needs at least one env_fn, got none")
         if workers < 0:
@@ -91,9 +94,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         self._mistakes: deque[tuple[int, Exception]] = deque()
         self._answer: Reply | None = None
 
-        self._shard: Shard | None = None
         self._commands: deque[tuple[Verb, int, Any]] = deque()
-        self._workers: list[Worker] = []
         if workers == 0:
             self._shard = Shard(dict(enumerate(env_fns)))
             traits = self._shard.traits()
