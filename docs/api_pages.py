@@ -82,17 +82,25 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
 """Of every page: its title and its modules, with the names to show where not all public ones are meant."""
 
 _SECTIONS = ("Args", "Attributes", "Returns", "Yields", "Raises", "References", "Note", "Example")
+_MADE = "Made from the docstrings by `make docs`"
 _WRAPPED = "; see the wrapped env"
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def pages() -> dict[str, str]:
     """Return the text of every page of docs/api/ by its file name."""
-    return {f"{name}.md": _page(title, modules) for name, (title, modules) in PAGES.items() if modules}
+    shown = {name: page for name, page in PAGES.items() if page[1]}
+    lines = [f"- [{title}]({name}.md): {_names(modules)}" for name, (title, modules) in shown.items()]
+    index = "\n".join(["# API", "", f"{_MADE}. [Documentation](../index.md)", "", *lines])
+    return {"index.md": index + "\n"} | {f"{name}.md": _page(*page) for name, page in shown.items()}
+
+
+def _names(modules: tuple[str, ...]) -> str:
+    return ", ".join(f"`{module.partition(': ')[0]}`" for module in modules)
 
 
 def _page(title: str, modules: tuple[str, ...]) -> str:
-    parts = [f"# {title}", "Made from the docstrings: `make docs`. [All pages](../index.md)"]
+    parts = [f"# {title}", f"{_MADE}. [All pages](index.md)"]
     for entry in modules:
         module, _, names = entry.partition(": ")
         parts += _module(module, names.split(", ") if names else [])
@@ -105,6 +113,8 @@ def _module(name: str, chosen: list[str]) -> Iterator[str]:
     yield f"[Source](../../{source.path.relative_to(ROOT).as_posix()})"
     yield from _prose(ast.get_docstring(source.tree))
     for public in chosen or _public_names(source):
+        if public not in source.names:
+            raise ValueError(f"{name} has no {public}: see PAGES in {__file__}")
         yield from _name(source, public)
 
 
@@ -117,6 +127,9 @@ class _Source:
         self.tree = ast.parse(self.text)
         self.definitions = {n.name: n for n in self.tree.body if isinstance(n, _Definition)}
         self.documented = dict(_attributes(self.tree.body))
+        imports = [n for n in ast.walk(self.tree) if isinstance(n, ast.ImportFrom)]
+        self.imports = {alias.name: n.module or "" for n in imports for alias in n.names}
+        self.names = {*self.definitions, *self.imports, *map(_target, self.tree.body)}
 
     def segment(self, node: ast.AST) -> str:
         """Return the text of a node, as far to the left as it goes."""
@@ -156,10 +169,9 @@ def _public_names(source: _Source) -> list[str]:
 
 def _name(source: _Source, name: str) -> Iterator[str]:
     """Yield the parts that show a name of a module, following the import of one that is defined elsewhere."""
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.ImportFrom) and node.module and any(a.name == name for a in node.names):
-            yield from _name(_Source(_file(node.module)), name)
-            return
+    if name in source.imports:
+        yield from _name(_Source(_file(source.imports[name])), name)
+        return
     if name in source.documented:
         node, text = source.documented[name]
         yield f"### {name}"
@@ -248,7 +260,7 @@ def _prose(docstring: str | None) -> Iterator[str]:
             yield f"**{head.removesuffix(':')}**"
             yield _section(textwrap.dedent(rest))
         elif head.startswith(">>>"):
-            yield f"```pycon\n{paragraph}\n```"
+            yield f"```\n{paragraph}\n```"  # "pycon" would be formatted by ruff, unlike the source
         elif paragraph:
             yield paragraph
 
