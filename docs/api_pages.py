@@ -63,7 +63,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         "The trainer",
         (
             "arl_gym.train.trainer: train, export",
-            "arl_gym.train.bc: clone_run",
+            "arl_gym.train.bc: clone_run, CloneResult, clone",
             "arl_gym.train.methods",
             "arl_gym.train.checks: check_config",
             "arl_gym.train.filtering",
@@ -169,9 +169,8 @@ def _public_names(source: _Source) -> list[str]:
 
 def _name(source: _Source, name: str) -> Iterator[str]:
     """Yield the parts that show a name of a module, following the import of one that is defined elsewhere."""
-    if name in source.imports:
+    if name in source.imports and name not in {*source.definitions, *source.documented}:
         yield from _name(_Source(_file(source.imports[name])), name)
-        return
     if name in source.documented:
         node, text = source.documented[name]
         yield f"### {name}"
@@ -197,10 +196,12 @@ def _definition(source: _Source, node: _Definition) -> Iterator[str]:
     if fields:
         yield "\n".join(fields)
     for method in node.body:
-        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef) or method.name.startswith("_"):
+        if not isinstance(method, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         text = ast.get_docstring(method) or _WRAPPED
-        if _WRAPPED not in text and "overload" not in _decorators(method):
+        # What a subclass has to write is public, whatever its name.
+        private = method.name.startswith("_") and "abstractmethod" not in _decorators(method)
+        if not private and _WRAPPED not in text and "overload" not in _decorators(method):
             yield f"#### {node.name}.{method.name}"
             yield _code(_signature(source, method))
             yield from _prose(text)
