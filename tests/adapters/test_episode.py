@@ -39,7 +39,7 @@ def test_the_record_holds_what_every_turn_brought():
     with TextEpisode(COUNTING, task_id="train/1") as episode:
         first = episode.act("up, without any format")
         assert first.reward == pytest.approx(-0.2)  # a step, and the format penalty
-        assert not (first.terminated or first.truncated)
+        assert (first.terminated, first.truncated) == (False, False)
         assert "0 of 2" in text_of(first.messages)
         episode.act(UP)
         last = episode.act(UP)
