@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 
 PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "arl_gym": ("The package", ("arl_gym",)),
+    "arl_gym": ("The package", ("arl_gym", "arl_gym.make: tools_of, find_spec")),
     "environments": (
         "Environments",
         (
@@ -269,7 +269,7 @@ def _prose(docstring: str | None) -> Iterator[str]:
 def _section(text: str) -> str:
     """Return "name: what" entries as a list, and any other text as it is."""
     entries = re.split(r"\n(?=\S)", text.strip())
-    if not all(re.match(r"\*{0,2}\w[\w.]*( \(.*?\))?: ", entry) for entry in entries):
+    if not all(re.match(r"\*{0,2}[\w.]+(, [\w.]+)*( \(.*?\))?: ", entry) for entry in entries):
         return text.strip()
     listed = []
     for entry in entries:
