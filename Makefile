@@ -25,7 +25,7 @@ help:
 	@echo "make check   run linters, type checker, import rules, spelling and dependency checks"
 	@echo "make check-cuda      see whether the releases of constraints/cuda.txt go together (installs nothing)"
 	@echo "make bench   measure the environments' speed (ARGS=... goes to arl-gym bench)"
-	@echo "make docs    rewrite the generated parts of the README"
+	@echo "make docs    rewrite what is made from the sources: the table of environments, cards, API pages"
 	@echo "make clean   delete .venv*, .models, caches and build outputs; keeps runs/"
 	@echo "Choose the Python with PYTHON=python3.12, the torch build with TORCH=\"torch==2.9.1\" (after make clean)."
 
@@ -83,7 +83,7 @@ bench: .venv/.dev
 	@$(BIN)/arl-gym bench ARL/Sokoban-v0 $(ARGS)
 
 docs: .venv/.dev
-	@$(BIN)/python docs/env_table.py
+	@$(BIN)/python -m docs.generate
 
 clean:
 	rm -rf .venv .venv-* .models build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
