@@ -4,11 +4,12 @@ rows = task_dataset("ARL/Sokoban-v0", "train", n=1000, library="verl")
 datasets.Dataset.from_list(rows).to_parquet("train.parquet")
 """
 
+import json
 from collections.abc import Callable, Mapping
 from itertools import islice
 from typing import Any
 
-from arl_gym.adapters.episode import TOOL_KWARGS, TextEpisode
+from arl_gym.adapters.episode import TOOL_KWARGS, TextEpisode, text_of
 from arl_gym.agents.tasks import episode_seed, split_kwargs, task_ids
 from arl_gym.core import check_count, to_openai
 from arl_gym.errors import UnknownNameError
@@ -39,7 +40,7 @@ def task_dataset(
 
     Raises:
         UnknownNameError: If a name is unknown.
-        ConfigError: If `n` is below 1, and as `make_chat_env`.
+        ConfigError: If `n` is below 1 or the library takes no images, and as `make_chat_env`.
     """
     check_count("n", n)
     if library not in LAYOUTS:
@@ -67,8 +68,17 @@ def _row(id: str, split: str, task_id: str, env_kwargs: Mapping[str, Any], tools
 
 
 def _skyrl(row: Row) -> Row:
-    """Columns of SkyRL: it makes the environment that `env_class` names, with the row as `extras`."""
-    return {**row, "data_source": row["env_id"], "env_class": NAME}
+    """Columns of SkyRL: it makes the environment that `env_class` names, with the row as `extras`.
+
+    The keyword arguments are JSON text: SkyRL joins data sets, and columns of other fields do not join.
+    """
+    return {
+        **row,
+        "prompt": [{"role": message["role"], "content": text_of([message])} for message in row["prompt"]],
+        "env_kwargs": json.dumps(row["env_kwargs"]),
+        "data_source": row["env_id"],
+        "env_class": NAME,
+    }
 
 
 def _verl(row: Row) -> Row:
