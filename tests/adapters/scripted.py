@@ -26,7 +26,7 @@ def response_to(env_id: str, info: Mapping[str, Any]) -> str:
     """Return what the player says where the env, made with `expert=True`, tells `info`."""
     say = respond_in("default", env_id)
     rng = Rng("player", info["task_id"], info["state_key"])
-    if rng.below(8) == 0:
+    if info["format_valid"] and rng.below(4) == 0:  # once: the state, and so the draw, stays the same
         return f"I would say {info['expert_action']}"
     if Rng("skill", info["task_id"]).below(2):
         return say(info["expert_thought"], info["expert_action"])
