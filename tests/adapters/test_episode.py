@@ -17,7 +17,7 @@ from arl_gym.errors import ActionError, AlreadyPendingError, ConfigError, Episod
 from arl_gym.make import make_chat_vec
 from tests.counting_env import CountingEnv
 
-COUNTING = "Test/Counting-v0"
+COUNTING = "Test/Counter-v0"
 UP = "<think>Higher.</think><action>up</action>"
 
 
