@@ -106,7 +106,8 @@ class SkyRLEnv(BaseTextEnv):  # type: ignore[misc]
             "score": record["score"],
             "env_return": record["env_return"],
             "return": sum(record["rewards"]),
-            "truncated": record["stop"] in ("truncated", "context_full"),
+            # Also where SkyRL has cut the episode short, at its limit of tokens.
+            "truncated": record["stop"] != "terminated",
             "turns": self.turns,
             "format_valid": sum(record["format_valid"]),
             "action_valid": sum(record["action_valid"]),

@@ -165,6 +165,16 @@ def test_a_step_outside_an_episode_is_an_error(adapter):
         env.step(say("up"))
 
 
+def test_an_episode_that_skyrl_cuts_short_counts_as_truncated(adapter):
+    env = adapter.SkyRLEnv({}, {**counting_row(1), "max_turns": 5})
+    env.init([])
+    assert env.get_metrics()["truncated"] is True
+    env.step(say("up"))
+    assert env.get_metrics()["truncated"] is True
+    env.step(say("up"))
+    assert env.get_metrics()["truncated"] is False
+
+
 def test_metrics_are_means_by_environment_and_shares_of_all_turns(adapter):
     def metric(env_id, success, turns, format_valid):
         return {
