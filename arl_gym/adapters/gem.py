@@ -67,8 +67,8 @@ class GemEnv(gem.Env):  # type: ignore[misc]
         Raises:
             ConfigError: If there are images in the observations, and as `TextEpisode`.
         """
-        # Not super().reset(seed), which seeds the generators of the whole process.
         final = self._final
+        # Not super().reset(seed), which seeds the generators of the whole process.
         if seed is not None:
             self.seed, self._n_episodes = seed, 0
         self._n_episodes += 1
