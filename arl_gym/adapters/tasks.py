@@ -12,7 +12,7 @@ from typing import Any
 from arl_gym.adapters.episode import TOOL_KWARGS, TextEpisode, text_of
 from arl_gym.agents.tasks import episode_seed, split_kwargs, task_ids
 from arl_gym.core import check_count, to_openai
-from arl_gym.errors import UnknownNameError
+from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.make import make_chat_vec
 
 Row = dict[str, Any]
@@ -26,9 +26,10 @@ def task_dataset(
 ) -> list[Row]:
     """Return one row for each of the first n tasks of a split, or for all of them if there are fewer.
 
-    A plain row has `prompt` (the first messages, in OpenAI's form), `env_id`, `task_id`, `seed`, `split` and
-    `env_kwargs`, everything that `TextEpisode(env_id, env_kwargs, task_id=, seed=)` needs to begin the very
-    episode that the prompt shows. The other layouts say the same in the columns that a library reads.
+    A plain row has `prompt` (the first messages, in OpenAI's form), `env_id`, `task_id`, `seed`, `split`,
+    `env_kwargs` and `tools`, everything that `TextEpisode(env_id, env_kwargs, task_id=, seed=, tools=)` needs
+    to begin the very episode that the prompt shows. The other layouts say the same in the columns that a
+    library reads.
 
     Args:
         id: A registered id.
@@ -40,11 +41,13 @@ def task_dataset(
 
     Raises:
         UnknownNameError: If a name is unknown.
-        ConfigError: If `n` is below 1 or the library takes no images, and as `make_chat_env`.
+        ConfigError: If `n` is below 1, or the library takes no images or tools, and as `make_chat_env`.
     """
     check_count("n", n)
     if library not in LAYOUTS:
         raise UnknownNameError("library", library, LAYOUTS, "task_dataset")
+    if tools and library in _TEXT_ONLY:
+        raise ConfigError(f"the adapter of {library} plays responses of text, got tools=True")
     env_kwargs = {**kwargs, **split_kwargs(id, split)}
     vec = make_chat_vec(id, 1, **{"window": None, **(TOOL_KWARGS if tools else {}), **env_kwargs})
     try:
@@ -64,6 +67,7 @@ def _row(id: str, split: str, task_id: str, env_kwargs: Mapping[str, Any], tools
         "seed": episode_seed(task_id),
         "split": split,
         "env_kwargs": dict(env_kwargs),
+        "tools": tools,
     }
 
 
@@ -100,3 +104,5 @@ LAYOUTS: dict[str, Callable[[Row], Row]] = {
     "verl": _verl,
 }
 """From a plain row to a library's."""
+
+_TEXT_ONLY = ("skyrl", "verl")

@@ -21,9 +21,8 @@ def test_a_row_begins_the_episode_that_its_prompt_shows(env_id, tools):
     for row in rows:
         assert (row["env_id"], row["split"], row["env_kwargs"]) == (env_id, "val", {"split": "val"})
         for _member in range(2):
-            with TextEpisode(
-                row["env_id"], row["env_kwargs"], task_id=row["task_id"], seed=row["seed"], tools=tools
-            ) as episode:
+            chosen = {key: row[key] for key in ("task_id", "seed", "tools")}
+            with TextEpisode(row["env_id"], row["env_kwargs"], **chosen) as episode:
                 assert to_openai(episode.messages) == row["prompt"]
                 assert episode.info["split"] == "val"
         json.dumps(row)
@@ -72,6 +71,8 @@ def test_what_makes_no_sense_is_refused():
         task_dataset("ARL/Sokoban-v0", n=1, library="tlr")
     with pytest.raises(ConfigError, match="n must be a whole number of at least 1, got 0"):
         task_dataset("ARL/Sokoban-v0", n=0)
+    with pytest.raises(ConfigError, match="adapter of skyrl plays responses of text, got tools=True"):
+        task_dataset("ARL/Sokoban-v0", n=1, library="skyrl", tools=True)
     with pytest.raises(UnknownNameError, match="unknown split"):
         task_dataset("ARL/Sokoban-v0", "tset", n=1)
     with pytest.raises(UnknownNameError, match="keyword argument 'windw'"):
