@@ -22,7 +22,8 @@ class DiscreteActions(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruct
     What a number means changes from step to step, so a policy needs to see the actions (`TextFeatures`) or
     their number alone must be enough. A number beyond the present list is an invalid action: the env gets the
     empty string and `info["action_valid"]` is False. On WebShop's search page the one action is the search
-    for the instruction: other queries have no number. TIR-Math lists no actions.
+    for the instruction, with which every task can be solved; other queries have no number. TIR-Math lists no
+    actions.
 
     `info` on every reset and step: `action_mask`, int8 of shape (max_actions,), 1 where there is an action, as
     `Discrete.sample` takes it, all 0 where there is none (a finished purchase); `action: str`, what the env
