@@ -66,8 +66,7 @@ def make_rllib(id: str, kwargs: Mapping[str, Any], context: Mapping[str, Any]) -
 
 
 def _masked(env: TextFeatures) -> Env:
-    space, n = env.observation_space, env.get_wrapper_attr("max_actions")
-    assert isinstance(space, Dict)
+    n = env.get_wrapper_attr("max_actions")
 
     def convert(seen: Mapping[str, Floats]) -> dict[str, Floats]:
         rows = [seen["observation"], seen["task"], seen["actions"].ravel()]

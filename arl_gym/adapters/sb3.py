@@ -147,7 +147,7 @@ class BoardsVecEnv(VecEnv):  # type: ignore[misc]  # untyped where the library i
         value = getattr(self.boards, attr_name)
         return [value for _ in self._get_indices(indices)]
 
-    def env_is_wrapped(self, wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]], indices: Any = None) -> list[bool]:
+    def env_is_wrapped(self, wrapper_class: type[Any], indices: Any = None) -> list[bool]:
         """Return False for every board asked for."""
         return [False for _ in self._get_indices(indices)]
 

@@ -2,6 +2,9 @@
 
 >>> import arl_gym.adapters.torchrl  # doctest: +SKIP
 >>> env = GymEnv("ARL/WebShop-v0")  # doctest: +SKIP
+
+`ParallelEnv` carries text only without its shared buffers: pass `use_buffers=False`. A batched env
+(`gym.make_vec`) needs `autoreset_mode="Disabled"`.
 """
 
 from collections.abc import Mapping
@@ -26,7 +29,9 @@ except ImportError as err:
 _NUMBERS = {bool: torch.bool, int: torch.int64, float: torch.float32}
 
 
-def make_torchrl(id: str | EnvSpec, *, infos: Mapping[str, type] = INFO_TYPES, **env_kwargs: Any) -> GymWrapper:
+def make_torchrl(
+    id: str | EnvSpec, *, infos: Mapping[str, type] = INFO_TYPES, **env_kwargs: Any
+) -> GymWrapper:
     """Make an environment for torchrl that gives infos beside the observation.
 
     Text, lists of actions and chat messages are non-tensor data; numbers are scalars per step.
@@ -51,14 +56,10 @@ class InfoReader(BaseInfoDictReader):  # type: ignore[misc]  # untyped where the
     """
 
     def __init__(self, types: Mapping[str, type] = INFO_TYPES):
-        self._spec = Composite(
-            {
-                key: Unbounded((), dtype=_NUMBERS[kind]) if kind in _NUMBERS else NonTensor((), example_data=kind())
-                for key, kind in types.items()
-            }
-        )
+        self._spec = Composite({key: _spec_of(kind) for key, kind in types.items()})
 
     def __call__(self, info_dict: Mapping[str, Any], tensordict: Any) -> Any:
+        """Add the keys to torchrl's data, and return these."""
         for key, spec in self._spec.items():
             tensordict.set(key, spec.encode(info_dict[key]))
         return tensordict
@@ -67,6 +68,12 @@ class InfoReader(BaseInfoDictReader):  # type: ignore[misc]  # untyped where the
     def info_spec(self) -> Composite:
         """The specs of the keys."""
         return self._spec
+
+
+def _spec_of(kind: type) -> NonTensor | Unbounded:
+    if kind in _NUMBERS:
+        return Unbounded((), dtype=_NUMBERS[kind])
+    return NonTensor((), example_data=kind())
 
 
 def _text(space: Unicode, device: Any = None, **kwargs: Any) -> NonTensor:

@@ -25,16 +25,16 @@ class DiscreteActions(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruct
     for the instruction, with which every task can be solved; other queries have no number. TIR-Math lists no
     actions.
 
-    `info` on every reset and step: `action_mask`, int8 of shape (max_actions,), 1 where there is an action, as
-    `Discrete.sample` takes it, all 0 where there is none (a finished purchase); `action: str`, what the env
-    got ("" on reset); `n_left_out: int`, see `truncate`. The method `action_masks()` gives the same mask as booleans, where sb3-contrib's
-    maskable algorithms look for it.
+    `info` on every reset and step: `action_mask`, int8 of shape (max_actions,), 1 where there is an action,
+    as `Discrete.sample` takes it, all 0 where there is none (a finished purchase); `action: str`, what the
+    env got ("" on reset); `n_left_out: int`, see `truncate`. The method `action_masks()` gives the mask as
+    booleans, where sb3-contrib's maskable algorithms look for it.
 
     Args:
         env: An environment that takes strings and gives `info["admissible_actions"]`.
         max_actions: Numbers there are.
-        truncate: What happens when more actions are admissible: False raises; True leaves out the
-            last ones and says how many in `info["n_left_out"]`.
+        truncate: What happens when more actions are admissible: False raises; True leaves out the last
+            ones and says how many in `info["n_left_out"]`.
 
     Raises:
         ConfigError: If the env takes no strings or `max_actions` is below 1; on reset and step, if the env
@@ -93,8 +93,8 @@ class DiscreteActions(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruct
         n_left_out = max(0, len(listed) - self.max_actions)
         if n_left_out and not self.truncate:
             raise ConfigError(
-                f"{self.unwrapped} lists {len(listed)} admissible actions, more than max_actions={self.max_actions}: "
-                "raise it, or pass truncate=True"
+                f"{self.unwrapped} lists {len(listed)} admissible actions, more than "
+                f"max_actions={self.max_actions}: raise it, or pass truncate=True"
             )
         self._admissible = listed[: self.max_actions]
         info["n_left_out"] = n_left_out

@@ -34,9 +34,9 @@ class TextFeatures(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorA
     | `actions` | (max_actions, size) float32 | row k is the action of number k; all 0 beyond them |
     | `action_mask` | (max_actions,) int8 | `info["action_mask"]` |
 
-    There is no history in it: what an earlier observation said is lost to a policy without a memory (WebShop
-    shows the options chosen so far with `mark_clicked=True` only). Boards drawn as text say nothing as bags of
-    words: take Sokoban's "planes".
+    There is no history in it: what an earlier observation said is lost to a policy without a memory. WebShop
+    shows the options chosen so far with `mark_clicked=True` only. Boards drawn as text say nothing as bags
+    of words: take Sokoban's "planes".
 
     Args:
         env: A `DiscreteActions`, or wrappers around one, whose observations are strings.
@@ -55,7 +55,9 @@ class TextFeatures(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorA
                 f"TextFeatures needs text observations; {env.unwrapped} gives {env.observation_space}"
             )
         if not env.has_wrapper_attr("action_masks"):
-            raise ConfigError(f"TextFeatures needs numbered actions: put DiscreteActions around {env.unwrapped} first")
+            raise ConfigError(
+                f"TextFeatures needs numbered actions: put DiscreteActions around {env.unwrapped} first"
+            )
         self.size = size
         n = env.get_wrapper_attr("max_actions")
         one = gym.spaces.Box(-1, 1, (size,), np.float32)

@@ -41,12 +41,14 @@ def solved(model: PPO, n: int = 256) -> float:
     rooms = make_sb3_vec("ARL/Sokoban-v0", 64, obs_mode="planes", split="test")
     rooms.seed(0)
     returns, _ = evaluate_policy(model, rooms, n_eval_episodes=n, return_episode_rewards=True)
-    return sum(r > 0 for r in returns) / n
+    return sum(float(r) > 0 for r in returns) / n
 
 
 def main() -> None:
     """Train and test."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--steps", type=int, default=1_000_000, help="environment steps")
     args = parser.parse_args()
     boards = make_sb3_vec("ARL/Sokoban-v0", 128, obs_mode="planes")

@@ -1,4 +1,5 @@
 import pytest
+from gymnasium.spaces import Discrete
 
 from arl_gym.adapters.numeric import make_numeric
 from arl_gym.errors import ConfigError, UnknownNameError
@@ -9,13 +10,14 @@ from arl_gym.wrappers import DiscreteActions, TextFeatures
 def test_numbers_stay_as_they_are(kwargs):
     env = make_numeric("ARL/Sokoban-v0", **kwargs)
     assert env.observation_space == env.unwrapped.observation_space
-    assert env.action_space.n == 4
+    assert env.action_space == Discrete(4)
 
 
 def test_text_goes_through_numbers_and_vectors():
     env = make_numeric("ARL/ALFWorld-v0", max_actions=70, features=16, split="val")
-    assert (type(env), type(env.env)) == (TextFeatures, DiscreteActions)
-    assert (env.action_space.n, env.observation_space["task"].shape) == (70, (16,))
+    assert isinstance(env, TextFeatures)
+    assert isinstance(env.env, DiscreteActions)
+    assert (env.action_space, env.size) == (Discrete(70), 16)
     assert env.reset(seed=0)[1]["split"] == "val"
 
 

@@ -1,8 +1,9 @@
-"""The adapter to RLlib without it: what it registers, and the spaces; `real/test_rllib.py` has the library."""
+"""The adapter to RLlib without it: what is registered, the spaces; `real/test_rllib.py` has the library."""
 
 import pickle
 import sys
 from types import ModuleType
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -18,10 +19,11 @@ SOKOBAN = "ARL/Sokoban-v0"
 @pytest.fixture
 def registered(monkeypatch):
     """Stand in for Ray's registry, and return what is registered there."""
-    creators = {}
+    creators: dict[str, Any] = {}
     for name in ("ray", "ray.tune", "ray.tune.registry"):
-        monkeypatch.setitem(sys.modules, name, ModuleType(name))
-    sys.modules["ray.tune.registry"].register_env = creators.__setitem__
+        module = ModuleType(name)
+        vars(module)["register_env"] = creators.__setitem__
+        monkeypatch.setitem(sys.modules, name, module)
     return creators
 
 
@@ -53,7 +55,7 @@ def test_planes_come_with_the_channels_last():
 
 
 def test_pictures_come_as_shares_of_full_light():
-    kwargs = {"obs_mode": "image", "action_mode": "discrete", "tile_size": 16}
+    kwargs: dict[str, Any] = {"obs_mode": "image", "action_mode": "discrete", "tile_size": 16}
     env, native = make_rllib(SOKOBAN, kwargs, {}), gym.make(SOKOBAN, **kwargs)
     obs, _ = env.reset(seed=0)
     assert env.observation_space.contains(obs)

@@ -22,7 +22,7 @@ HOUSE = {"max_actions": 60, "features": 16}
 SHOP = {"num_products": 200, "features": 16}
 
 
-class Played(BaseCallback):
+class Played(BaseCallback):  # type: ignore[misc]  # untyped where the library is not installed
     """Keeps the actions, rewards and infos of a run."""
 
     def __init__(self):
@@ -40,9 +40,10 @@ def replay(env_id, steps, slot, seed, **kwargs):
     env = gym.make(env_id, **kwargs)
     _, info = env.reset(seed=seed)
     for actions, rewards, dones, infos in steps:
-        action, names = int(actions[slot]), info["admissible_actions"]
+        action: int | str = int(actions[slot])
         if env.action_space.dtype == np.dtype(str):
-            action = names[action] if action < len(names) else ""
+            names = info["admissible_actions"]
+            action = names[int(action)] if int(action) < len(names) else ""
         _, reward, terminated, truncated, info = env.step(action)
         assert infos[slot]["task_id"] == info["task_id"]
         assert rewards[slot] == pytest.approx(reward)
@@ -56,7 +57,12 @@ def replay(env_id, steps, slot, seed, **kwargs):
 @pytest.mark.filterwarnings("ignore")  # what it recommends: pictures of 36x36 and more, flat vectors
 @pytest.mark.parametrize(
     ("env_id", "kwargs"),
-    [("ARL/Sokoban-v0", PLANES), ("ARL/Sokoban-v0", PICTURES), ("ARL/ALFWorld-v0", HOUSE), ("ARL/WebShop-v0", SHOP)],
+    [
+        ("ARL/Sokoban-v0", PLANES),
+        ("ARL/Sokoban-v0", PICTURES),
+        ("ARL/ALFWorld-v0", HOUSE),
+        ("ARL/WebShop-v0", SHOP),
+    ],
     ids=["planes", "pictures", "alfworld", "webshop"],
 )
 def test_the_checker_finds_no_fault(env_id, kwargs):
@@ -99,7 +105,14 @@ def test_boards_step_as_single_envs_do_in_its_own_vector_env(kwargs):
 
 
 def test_ppo_learns_from_planes_with_the_native_rewards():
-    model = PPO("MlpPolicy", make_sb3_vec("ARL/Sokoban-v0", 4, **PLANES), n_steps=16, batch_size=32, n_epochs=1, seed=3)
+    model = PPO(
+        "MlpPolicy",
+        make_sb3_vec("ARL/Sokoban-v0", 4, **PLANES),
+        n_steps=16,
+        batch_size=32,
+        n_epochs=1,
+        seed=3,
+    )
     assert model.rollout_buffer.observations.shape == (16, 4, 7, 6, 6)
     played = Played()
     model.learn(2 * 16 * 4, callback=played)
@@ -140,7 +153,13 @@ def test_masks_are_where_maskable_algorithms_ask_for_them():
 
 def test_evaluation_counts_whole_episodes():
     model = PPO("MlpPolicy", make_sb3_vec("ARL/Sokoban-v0", 2, **PLANES), n_steps=8, batch_size=16)
-    rooms = make_sb3_vec("ARL/Sokoban-v0", 2, obs_mode="planes", max_steps=4, levels=["######\n#@___#\n#_$__#\n#___.#\n#____#\n######\n"])
+    rooms = make_sb3_vec(
+        "ARL/Sokoban-v0",
+        2,
+        obs_mode="planes",
+        max_steps=4,
+        levels=["######\n#@___#\n#_$__#\n#___.#\n#____#\n######\n"],
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it warns where no monitor says what an episode is
         returns, lengths = evaluate_policy(model, rooms, n_eval_episodes=4, return_episode_rewards=True)
