@@ -17,7 +17,7 @@ from arl_gym.adapters.numeric import make_numeric
 from arl_gym.core import check_count
 from arl_gym.envs.sokoban.batch import SokobanVectorEnv
 from arl_gym.envs.sokoban.env import SokobanEnv
-from arl_gym.errors import ActionError, DependencyMissing
+from arl_gym.errors import ConfigError, DependencyMissing
 from arl_gym.make import find_spec
 
 try:
@@ -153,8 +153,8 @@ class BoardsVecEnv(VecEnv):  # type: ignore[misc]  # untyped where the library i
 
     def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
         """Refuse: the boards have no environments of their own."""
-        raise ActionError(f"boards are stepped in arrays and have no attribute {attr_name!r} to set")
+        raise ConfigError(f"boards are stepped in arrays and have no attribute {attr_name!r} to set")
 
     def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
         """Refuse: the boards have no environments of their own."""
-        raise ActionError(f"boards are stepped in arrays and have no method {method_name!r} to call")
+        raise ConfigError(f"boards are stepped in arrays and have no method {method_name!r} to call")

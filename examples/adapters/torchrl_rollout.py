@@ -1,7 +1,9 @@
 """A torchrl rollout in a house of ALFWorld: text goes in and out as non-tensor data.
 
-pip install 'arl-gym[torchrl]'
-python examples/adapters/torchrl_rollout.py
+    pip install 'arl-gym[torchrl]'
+    python examples/adapters/torchrl_rollout.py
+
+Prints the episode.
 """
 
 from tensordict import TensorDictBase

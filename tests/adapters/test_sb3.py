@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from arl_gym.errors import ActionError, ConfigError, DependencyMissing
+from arl_gym.errors import ConfigError, DependencyMissing
 from arl_gym.wrappers import TextFeatures
 from tests.adapters import peer_sb3
 
@@ -110,9 +110,9 @@ def test_boards_give_their_pictures_and_attributes_and_nothing_of_single_envs(ad
     assert [picture.shape for picture in vec.get_images()] == [(192, 192, 3)] * 2
     assert vec.get_attr("render_mode", [0]) == ["rgb_array"]
     assert vec.env_is_wrapped(gym.Wrapper) == [False, False]
-    with pytest.raises(ActionError, match="no method 'expert_action'"):
+    with pytest.raises(ConfigError, match="no method 'expert_action'"):
         vec.env_method("expert_action")
-    with pytest.raises(ActionError, match="no attribute 'max_steps'"):
+    with pytest.raises(ConfigError, match="no attribute 'max_steps'"):
         vec.set_attr("max_steps", 3)
     vec.close()
 
