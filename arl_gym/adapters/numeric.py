@@ -17,7 +17,12 @@ from arl_gym.wrappers.text_features import SIZE
 
 
 def make_numeric(
-    id: str | EnvSpec, *, max_actions: int = MAX_ACTIONS, features: int = SIZE, **env_kwargs: Any
+    id: str | EnvSpec,
+    *,
+    max_actions: int = MAX_ACTIONS,
+    allow_more: bool = False,
+    features: int = SIZE,
+    **env_kwargs: Any,
 ) -> gym.Env[Any, Any]:
     """Make an environment that takes and gives numbers.
 
@@ -27,6 +32,7 @@ def make_numeric(
     Args:
         id: A registered id, with or without its module, or its spec.
         max_actions: Numbers for the admissible actions of a text env.
+        allow_more: Whether it may list more, which then have no number.
         features: Length of the vector of a text.
         env_kwargs: Keyword arguments of the environment.
 
@@ -38,7 +44,7 @@ def make_numeric(
     env: gym.Env[Any, Any] = gym.make(find_spec(id), disable_env_checker=True, **env_kwargs)
     text = [space.dtype == np.dtype(str) for space in (env.observation_space, env.action_space)]
     if all(text):
-        return TextFeatures(DiscreteActions(env, max_actions), features)
+        return TextFeatures(DiscreteActions(env, max_actions, allow_more), features)
     if any(text):
         raise ConfigError(
             f"{env.unwrapped} gives {env.observation_space} and takes {env.action_space}: text on one side "

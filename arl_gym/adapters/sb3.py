@@ -62,7 +62,7 @@ def make_sb3_vec(id: str | EnvSpec, num_envs: int, **kwargs: Any) -> VecMonitor:
     first = make_sb3(spec, **kwargs)  # finds fault with the arguments
     if isinstance(first.unwrapped, SokobanEnv) and isinstance(first.observation_space, gym.spaces.Box):
         first.close()
-        env_kwargs = {key: kwargs[key] for key in kwargs.keys() - {"max_actions", "features"}}
+        env_kwargs = {key: kwargs[key] for key in kwargs.keys() - {"max_actions", "allow_more", "features"}}
         boards = SokobanVectorEnv(
             num_envs, autoreset_mode=AutoresetMode.SAME_STEP, **{**spec.kwargs, **env_kwargs}
         )

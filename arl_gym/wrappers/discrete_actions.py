@@ -19,37 +19,37 @@ MAX_ACTIONS = 100
 class DiscreteActions(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
     """Numbers the admissible actions: action k is the k-th of `info["admissible_actions"]`.
 
-    What a number means changes from step to step, so a policy needs to see the actions (`TextFeatures`) or
-    their number alone must be enough. A number beyond the present list is an invalid action: the env gets the
-    empty string and `info["action_valid"]` is False. On WebShop's search page the one action is the search
-    for the instruction, with which every task can be solved; other queries have no number. TIR-Math lists no
-    actions.
+    What a number means changes from step to step, so a policy needs to see the actions, as `TextFeatures`
+    shows them. A number beyond the present list is an invalid action: the env gets the empty string and
+    `info["action_valid"]` is False. On WebShop's search page the one action is the search for the instruction
+    (from which the expert went on to win 200 of 200 generated tasks); other queries have no number. TIR-Math
+    lists no actions.
 
     `info` on every reset and step: `action_mask`, int8 of shape (max_actions,), 1 where there is an action,
     as `Discrete.sample` takes it, all 0 where there is none (a finished purchase); `action: str`, what the
-    env got ("" on reset); `n_left_out: int`, see `truncate`. The method `action_masks()` gives the mask as
+    env got ("" on reset); `n_left_out: int`, see `allow_more`. The method `action_masks()` gives the mask as
     booleans, where sb3-contrib's maskable algorithms look for it.
 
     Args:
         env: An environment that takes strings and gives `info["admissible_actions"]`.
         max_actions: Numbers there are.
-        truncate: What happens when more actions are admissible: False raises; True leaves out the last
-            ones and says how many in `info["n_left_out"]`.
+        allow_more: Whether the env may list more actions than that; the last ones then have no number, and
+            `info["n_left_out"]` says how many these are.
 
     Raises:
         ConfigError: If the env takes no strings or `max_actions` is below 1; on reset and step, if the env
-            lists no actions at the start, or lists more than `max_actions`.
+            lists no actions at the start, or more than `max_actions` without `allow_more`.
     """
 
-    def __init__(self, env: gym.Env[Any, Any], max_actions: int = MAX_ACTIONS, truncate: bool = False):
-        gym.utils.RecordConstructorArgs.__init__(self, max_actions=max_actions, truncate=truncate)
+    def __init__(self, env: gym.Env[Any, Any], max_actions: int = MAX_ACTIONS, allow_more: bool = False):
+        gym.utils.RecordConstructorArgs.__init__(self, max_actions=max_actions, allow_more=allow_more)
         gym.Wrapper.__init__(self, env)
         check_count("max_actions", max_actions)
         if env.action_space.dtype is not None and env.action_space.dtype != np.dtype(str):
             raise ConfigError(
                 f"DiscreteActions needs an env that takes strings; {env.unwrapped} takes {env.action_space}"
             )
-        self.max_actions, self.truncate = max_actions, truncate
+        self.max_actions, self.allow_more = max_actions, allow_more
         self.action_space = gym.spaces.Discrete(max_actions)
         self._admissible: list[str] = []
 
@@ -91,10 +91,10 @@ class DiscreteActions(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruct
     def _number(self, info: dict[str, Any]) -> None:
         listed = list(info["admissible_actions"])
         n_left_out = max(0, len(listed) - self.max_actions)
-        if n_left_out and not self.truncate:
+        if n_left_out and not self.allow_more:
             raise ConfigError(
                 f"{self.unwrapped} lists {len(listed)} admissible actions, more than "
-                f"max_actions={self.max_actions}: raise it, or pass truncate=True"
+                f"max_actions={self.max_actions}: raise it, or pass allow_more=True"
             )
         self._admissible = listed[: self.max_actions]
         info["n_left_out"] = n_left_out

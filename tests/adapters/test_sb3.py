@@ -94,6 +94,10 @@ def test_seeds_and_options_are_used_once(adapter):
     assert [info["task_id"] for info in vec.reset_infos] != first
 
 
+def test_settings_of_text_mean_nothing_to_boards(adapter):
+    assert boards(adapter, max_actions=9, allow_more=True, features=8).action_space == gym.spaces.Discrete(4)
+
+
 def test_text_envs_are_stepped_one_after_another(adapter):
     vec = adapter.make_sb3_vec("ARL/ALFWorld-v0", 3, max_actions=60, features=8)
     assert isinstance(vec.venv, peer_sb3.DummyVecEnv)

@@ -60,8 +60,8 @@ def test_more_actions_than_numbers_are_refused_with_both_counts():
         env.step(0)
 
 
-def test_truncation_leaves_out_the_last_and_says_how_many():
-    env = DiscreteActions(Doors(), max_actions=1, truncate=True)
+def test_more_actions_where_allowed_leave_the_last_without_a_number():
+    env = DiscreteActions(Doors(), max_actions=1, allow_more=True)
     assert env.reset(seed=0)[1]["n_left_out"] == 0
     env.step(0)
     info = env.step(0)[4]  # right, door 1, door 2
@@ -120,6 +120,6 @@ def test_gymnasium_finds_no_fault():
 
 
 def test_a_pickled_spec_rebuilds_the_same_env():
-    env = DiscreteActions(gym.make("ARL/ALFWorld-v0"), max_actions=70, truncate=True)
+    env = DiscreteActions(gym.make("ARL/ALFWorld-v0"), max_actions=70, allow_more=True)
     again = gym.make(pickle.loads(pickle.dumps(env.spec)))
-    assert (again.action_space, again.get_wrapper_attr("truncate")) == (gym.spaces.Discrete(70), True)
+    assert (again.action_space, again.get_wrapper_attr("allow_more")) == (gym.spaces.Discrete(70), True)
