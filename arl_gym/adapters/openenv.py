@@ -31,6 +31,7 @@ try:
 except ImportError as err:
     raise DependencyMissing("OpenEnv", "openenv") from err
 
+
 class ChatAction(Action):  # type: ignore[misc]
     """What a turn sends."""
 

@@ -12,9 +12,9 @@ from arl_gym.make import make_chat_vec
 
 
 def play(env_id: str, n: int, **kwargs: Any) -> list[Trajectory]:
-    """Play the first n training tasks: the expert, one who slips, one who mumbles, one who loses, in turns."""
+    """Play the first n training tasks, in turns as the expert, with one slip, with two, and badly."""
     with closing(make_chat_vec(env_id, n, **{"window": None, "expert": True, **kwargs})) as vec:
-        episodes = [Episode(task_id=vec_id, group=i) for i, vec_id in enumerate(task_ids(vec, "train")[:n])]
+        episodes = [Episode(task_id=task_id, group=i) for i, task_id in enumerate(task_ids(vec, "train")[:n])]
         return rollout(vec, ScriptedPolicy(_players(env_id)), episodes, env_id=env_id, seed=0)
 
 
