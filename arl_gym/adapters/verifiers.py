@@ -7,30 +7,36 @@ verifiers finds plugins by the name of a top-level package, this one's as `arl-g
 Nothing here knows a model. Models are called by verifiers, so that its traces carry the tokens.
 """
 
+import functools
 from collections.abc import Iterable
 from typing import Any
 
 from arl_gym.adapters.episode import AsyncTextEpisode
-from arl_gym.adapters.tasks import task_dataset
+from arl_gym.adapters.tasks import NAME, task_dataset
 from arl_gym.agents.endpoint import join_thought
 from arl_gym.core import to_openai
 from arl_gym.errors import ConfigError, DependencyMissing
 
 try:
+    import httpx
     import verifiers.v1 as vf
-    from openai import AsyncOpenAI, OpenAIError
+    from openai import AsyncOpenAI, DefaultAsyncHttpxClient, OpenAIError
     from verifiers.v1.dialects.chat import message_to_wire
 except ImportError as err:
     raise DependencyMissing("verifiers", "verifiers") from err
 
 
+# Reading the certificates takes longer than all else of a turn.
+_tls = functools.cache(httpx.create_ssl_context)
+
+
 class ChatTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     """Which tasks: the fields of `--env.taskset`."""
 
-    env_id: str = "ARL/Sokoban-v0"
-    """A registered id."""
+    env_id: str = ""
+    """A registered id. It must be given, but verifiers' command line wants defaults."""
     split: str = "train"
-    n: int = 1000
+    n: int = 256
     """The first n tasks of the split, or all of them if there are fewer."""
     env_kwargs: dict[str, Any] = {}  # noqa: RUF012 - pydantic copies it
     """Keyword arguments of `make_chat_env`."""
@@ -95,7 +101,8 @@ class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
         system, prompt = self.resolve_prompt(data)
         messages = [{"role": "system", "content": system}] if system else []
         messages += [message_to_wire(message) for message in prompt]
-        async with AsyncOpenAI(base_url=endpoint, api_key=secret, timeout=None) as client:
+        http = DefaultAsyncHttpxClient(verify=_tls(), timeout=None)
+        async with AsyncOpenAI(base_url=endpoint, api_key=secret, http_client=http) as client:
             try:
                 await client.chat.completions.create(model=ctx.model, messages=messages)
             except OpenAIError as err:
@@ -116,7 +123,7 @@ class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
     ) -> Any:
         """Have the model answer the conversation so far with `messages`, or with a window these alone."""
         where = (ctx, trace, runtime, endpoint, secret, mcp_urls)
-        if trace.info["append"]:
+        if trace.info[NAME]["append"]:
             return await super().resume(*where, data, messages, tool_interception_url)
         return await self.launch(*where, data.model_copy(update={"prompt": messages}))
 
@@ -135,7 +142,8 @@ class ChatEnv(vf.Env[ChatEnvConfig]):  # type: ignore[misc]
         """Play one episode.
 
         The trace gets the reward `return`, penalties subtracted, the metrics `success`, `score` and
-        `env_return`, and in `info["arl_gym"]` the episode's `TextEpisode.record`.
+        `env_return`, and in `info["arl_gym"]` the episode's `TextEpisode.record`. If the model could not be
+        reached, there is the record alone.
 
         Raises:
             ConfigError: If there is a memory window, and another harness than `ChatHarness` to play with.
@@ -147,16 +155,18 @@ class ChatEnv(vf.Env[ChatEnvConfig]):  # type: ignore[misc]
             segment = await interaction.turn()
             while not segment.terminated:
                 step = await episode.act(_response(segment))
+                trace.info[NAME] = {"append": step.info["append"]}
                 if episode.done:
                     break
-                trace.info["append"] = step.info["append"]
                 if not step.info["append"] and not isinstance(agents.player.harness, ChatHarness):
-                    raise ConfigError("a memory window needs the harness of arl_gym: leave player.harness out")
+                    raise ConfigError(
+                        "a memory window needs the harness of arl_gym: leave player.harness out"
+                    )
                 segment = await interaction.turn(to_openai(step.messages))
-        record = episode.record()
-        trace.info["arl_gym"] = record
-        trace.record_reward("return", sum(record["rewards"]))
-        trace.record_metrics({name: record[name] for name in ("success", "score", "env_return")})
+        record = trace.info[NAME] = episode.record()
+        if trace.ok:
+            trace.record_reward("return", sum(record["rewards"]))
+            trace.record_metrics({name: record[name] for name in ("success", "score", "env_return")})
 
 
 def _response(segment: Any) -> str:

@@ -5,23 +5,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
-
-class Model:
-    """Takes the annotated fields and no others, as OpenEnv's pydantic models do."""
-
-    def __init__(self, **fields: Any):
-        known: dict[str, Any] = {}
-        for cls in reversed(type(self).__mro__):
-            names = getattr(cls, "__annotations__", {})
-            known.update({name: getattr(cls, name, ...) for name in names})
-        values = {**known, **fields}
-        missing = [name for name, value in values.items() if value is ...]
-        if fields.keys() - known.keys() or missing:
-            raise TypeError(f"{type(self).__name__}: got {sorted(fields)}, missing {missing}")
-        self.__dict__.update(values)
-
-    def model_dump(self) -> dict[str, Any]:
-        return dict(vars(self))
+from tests.adapters.peer_model import Model
 
 
 class Action(Model):
