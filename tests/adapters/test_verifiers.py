@@ -19,7 +19,7 @@ from tests.adapters.scripted_play import play, rewards
 from tests.adapters.verifiers_peer import Agents, Harness, HarnessConfig, peer_modules, typed
 from tests.conftest import ROOT
 
-SOKOBAN = "ARL/Sokoban-v0"
+SOKOBAN, ALFWORLD = "ARL/Sokoban-v0", "ARL/ALFWorld-v0"
 NAME = "arl_gym.adapters.verifiers"
 Model = Callable[[list[dict[str, Any]]], str | None]
 
@@ -79,11 +79,11 @@ def test_an_episode_is_the_same_as_in_the_native_loop(adapter, env_id):
 
 
 def test_a_taskset_has_the_first_tasks_of_its_split_with_what_an_episode_needs(adapter):
-    tasks = load(adapter, env_id=SOKOBAN, split="val", n=2, env_kwargs={"max_steps": 3})
+    tasks = load(adapter, env_id=ALFWORLD, split="val", n=2, env_kwargs={"max_steps": 3})
     assert [task.data.id for task in tasks] == ["val-000000", "val-000001"]
-    assert [task.key for task in tasks] == [f"{SOKOBAN}/val-000000", f"{SOKOBAN}/val-000001"]
+    assert [task.key for task in tasks] == [f"{ALFWORLD}/val-000000", f"{ALFWORLD}/val-000001"]
     assert tasks[0].data.env_kwargs == {"max_steps": 3, "split": "val"}
-    assert "This is step 1." in tasks[0].data.prompt[0].content
+    assert "Your task" in tasks[0].data.prompt[0].content
     one, two = (run(adapter, tasks[0], lambda messages: "up") for _ in range(2))
     assert one.requests == two.requests
     assert one.info["arl_gym"]["task_id"] == "val-000000"
@@ -122,7 +122,7 @@ def test_a_window_needs_the_harness_that_knows_it(adapter):
 
 
 def test_the_system_prompt_stays_in_front(adapter):
-    (task,) = load(adapter, env_id=SOKOBAN, n=1, env_kwargs={"max_steps": 2})
+    (task,) = load(adapter, env_id=ALFWORLD, n=1, env_kwargs={"max_steps": 2})
     task.data.system_prompt = "Win."
     trace = run(adapter, task, lambda messages: "up")
     assert [[m["role"] for m in messages] for messages in trace.requests] == [
@@ -140,9 +140,9 @@ def test_an_image_travels_as_a_part(adapter):
 
 
 def test_garbage_costs_its_penalty(adapter):
-    (task,) = load(adapter, env_id=SOKOBAN, n=1, env_kwargs={"max_steps": 2})
+    (task,) = load(adapter, env_id=ALFWORLD, n=1, env_kwargs={"max_steps": 2})
     trace = run(adapter, task, lambda messages: "\x00 <action>")
-    assert trace.rewards["return"] == pytest.approx(-0.4)
+    assert trace.rewards["return"] == pytest.approx(-0.2)
 
 
 def test_a_model_that_cannot_be_reached_leaves_a_record_and_no_reward(adapter):

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import verifiers.v1 as vf
+from verifiers.v1.cli.eval import main as vf_eval
 from verifiers.v1.cli.eval.runner import run_eval
 from verifiers.v1.configs.cli.eval import EvalConfig
 from verifiers.v1.utils.loaders import load_environment
@@ -27,7 +28,7 @@ from tests.adapters.verifiers_peer import peer_modules
 from tests.agents.stub_server import Answer, StubServer, failure
 from tests.conftest import ROOT
 
-SOKOBAN = "ARL/Sokoban-v0"
+SOKOBAN, ALFWORLD = "ARL/Sokoban-v0", "ARL/ALFWorld-v0"
 NOWHERE = "http://127.0.0.1:9"
 Messages = list[dict[str, Any]]
 
@@ -125,19 +126,19 @@ def test_what_the_trace_keeps_is_in_its_file(tmp_path):
 
 
 def test_a_group_shares_its_task_and_first_prompt(tmp_path):
-    moves = iter(["up", "down", "left", "right"] * 100)
+    moves = iter(["look", "inventory", "go to shelf 1", "help"] * 100)
 
     def answer(body: dict[str, Any]) -> Answer:
         return completion(f"<think></think><action>{next(moves)}</action>")
 
-    env = {"taskset": {"env_id": SOKOBAN, "n": 2, "split": "val", "env_kwargs": {"max_steps": 3}}}
+    env = {"taskset": {"env_id": ALFWORLD, "n": 2, "split": "val", "env_kwargs": {"max_steps": 3}}}
     episodes, _ = evaluate(answer, tmp_path, env, num_rollouts=4)
     groups: dict[str, list[Any]] = {}
     for episode in episodes:
         groups.setdefault(episode.task.key, []).append(episode.traces[0])
     assert {key: len(traces) for key, traces in groups.items()} == {
-        f"{SOKOBAN}/val-000000": 4,
-        f"{SOKOBAN}/val-000001": 4,
+        f"{ALFWORLD}/val-000000": 4,
+        f"{ALFWORLD}/val-000001": 4,
     }
     for traces in groups.values():
         assert len({trace.info["arl_gym"]["anchors"][0] for trace in traces}) == 1
@@ -189,7 +190,7 @@ def test_images_reach_the_model(tmp_path):
 
 
 def test_a_thought_that_the_server_keeps_apart_counts_as_said(tmp_path):
-    env = {"taskset": {"env_id": SOKOBAN, "n": 1, "env_kwargs": {"max_steps": 2}}}
+    env = {"taskset": {"env_id": ALFWORLD, "n": 1, "env_kwargs": {"max_steps": 2}}}
     answer = lambda body: completion("<action>up</action>", reasoning_content="hm")  # noqa: E731
     (episode,), _ = evaluate(answer, tmp_path, env)
     assert episode.traces[0].info["arl_gym"]["format_valid"] == [True, True]
@@ -246,30 +247,29 @@ def test_an_unknown_setting_is_refused(tmp_path):
         run_config(NOWHERE, tmp_path, {"taskset": {"env_id": SOKOBAN, "spilt": "test"}})
 
 
-def run_script(command: Sequence[object], folder: Path) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(folder)}
-    return subprocess.run(
-        [str(part) for part in command], capture_output=True, text=True, cwd=folder, env=env, timeout=100
-    )
-
-
-def test_the_command_of_verifiers_finds_the_taskset(tmp_path):
-    trajectories = play(SOKOBAN, 2, max_steps=9)
-    command = [Path(sys.executable).parent / "vf-eval", "arl-gym-verifiers", "--env.taskset.env-id", SOKOBAN]
+def test_the_command_of_verifiers_finds_the_taskset(tmp_path, monkeypatch):
+    trajectories = play(ALFWORLD, 2, max_steps=9)
+    command = ["arl-gym-verifiers", "--env.taskset.env-id", ALFWORLD]
     command += ["--env.taskset.env-kwargs", '{"max_steps": 9}', "-n", "2"]
-    command += ["-m", "stub", "--no-push", "--no-rich", "-o", tmp_path / "runs"]
+    command += ["-m", "stub", "--no-push", "--no-rich", "-o", str(tmp_path)]
+    # The command replaces both for good; it owns its process.
+    monkeypatch.setattr(sys, "argv", ["vf-eval"])
+    monkeypatch.setattr(vf_eval, "install_interrupt", lambda: None)
     with StubServer(responses(trajectories)) as stub:
-        result = run_script([*command, "--client.base-url", stub.url], tmp_path)
-    assert result.returncode == 0, result.stderr
-    traces = {trace["task"]["data"]["id"]: trace for trace in read_traces(tmp_path / "runs")}
+        vf_eval.main([*command, "--client.base-url", stub.url])
+    traces = {trace["task"]["data"]["id"]: trace for trace in read_traces(tmp_path)}
     for trajectory in trajectories:
         assert traces[trajectory.task_id]["info"]["arl_gym"]["rewards"] == rewards(trajectory)
 
 
 def test_the_example_runs(tmp_path):
-    result = run_script([sys.executable, ROOT / "examples" / "adapters" / "verifiers_eval.py"], tmp_path)
+    script = ROOT / "examples" / "adapters" / "verifiers_eval.py"
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    result = subprocess.run(
+        [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, env=env, timeout=100
+    )
     assert result.returncode == 0, result.stderr
-    assert "success 1.0" in result.stdout
+    assert result.stdout.count("success 1.0") == 4
 
 
 def test_the_peer_of_the_other_tests_is_like_the_library():

@@ -307,7 +307,7 @@ def test_a_client_that_knows_nothing_of_this_package_can_play(url):
 
 
 def test_the_start_command_serves_on_loopback():
-    command = [sys.executable, "-m", "arl_gym.adapters.openenv", SOKOBAN, "--port", "0"]
+    command = [sys.executable, "-m", "arl_gym.adapters.openenv", "ARL/ALFWorld-v0", "--port", "0"]
     server = subprocess.Popen(
         [*command, "--kwargs", '{"max_steps": 1}'], stderr=subprocess.PIPE, text=True, cwd=ROOT
     )
@@ -318,8 +318,8 @@ def test_the_start_command_serves_on_loopback():
                 break
         assert found is not None
         with ChatClient(base_url=found[1]).sync() as client:
-            client.reset(task_id="train-000003")
-            assert client.step(say("up")).observation.truncated
+            client.reset(seed=0)
+            assert client.step(say("look")).observation.truncated
     finally:
         server.send_signal(signal.SIGINT)
         server.communicate(timeout=20)
