@@ -123,7 +123,7 @@ class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
     ) -> Any:
         """Have the model answer the conversation so far with `messages`, or with a window these alone."""
         where = (ctx, trace, runtime, endpoint, secret, mcp_urls)
-        if trace.info[NAME]["append"]:
+        if trace.info.get(NAME, {"append": True})["append"]:
             return await super().resume(*where, data, messages, tool_interception_url)
         return await self.launch(*where, data.model_copy(update={"prompt": messages}))
 

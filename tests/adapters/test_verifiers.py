@@ -95,7 +95,7 @@ def test_a_taskset_has_the_first_tasks_of_its_split_with_what_an_episode_needs(a
     [
         ({"env_id": ""}, "unknown environment '': known: ARL/ALFWorld-v0"),
         ({"env_id": "ARL/Sokobann-v0"}, "ARL/Sokoban-v0"),
-        ({"split": "trian"}, "train"),
+        ({"split": "trainn"}, "train"),
         ({"n": 0}, "n must be"),
     ],
 )
