@@ -71,8 +71,8 @@ class ChatTaskset(vf.Taskset[ChatTask, ChatTasksetConfig]):  # type: ignore[misc
 
 
 def _data(row: dict[str, Any]) -> ChatTaskData:
-    task_id = row.pop("task_id")
-    return ChatTaskData(id=task_id, name=f"{row['env_id']}#{task_id}", **row)
+    own = {name: row[name] for name in ("prompt", "env_id", "seed", "split", "env_kwargs")}
+    return ChatTaskData(id=row["task_id"], name=f"{row['env_id']}#{row['task_id']}", **own)
 
 
 class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]

@@ -16,11 +16,12 @@ from PIL import Image
 
 import arl_gym.adapters
 from arl_gym.adapters.episode import TextEpisode
+from arl_gym.agents.types import Trajectory
 from arl_gym.core import pictures_of, to_openai
 from arl_gym.errors import ConfigError, DependencyMissing, EpisodeOverError, UnknownNameError
 from arl_gym.make import make_chat_env
-from tests.adapters.openenv_peer import SERVERS, peer_modules
-from tests.adapters.scripted_play import play, rewards
+from tests.adapters.peer_openenv import SERVERS, peer_modules
+from tests.adapters.scripted import native_episodes, rewards_of
 from tests.conftest import ROOT
 
 SOKOBAN, URL = "ARL/Sokoban-v0", "http://127.0.0.1:8000"
@@ -44,6 +45,11 @@ def client(adapter) -> Iterator[Any]:
         yield client
 
 
+def play(env_id: str, n: int, **kwargs: Any) -> list[Trajectory]:
+    """Play the first n training tasks in the native loop."""
+    return native_episodes(env_id, [f"train-{i:06d}" for i in range(n)], **kwargs)
+
+
 def say(action: str) -> str:
     return f"<think></think><action>{action}</action>"
 
@@ -55,7 +61,7 @@ def test_an_episode_is_the_same_as_in_the_native_loop(adapter, env_id):
         with closing(adapter.ChatClient(base_url=URL)) as client:
             result = client.reset(task_id=trajectory.task_id)
             assert (result.reward, result.done) == (None, False)
-            for turn, reward in zip(trajectory.turns, rewards(trajectory), strict=True):
+            for turn, reward in zip(trajectory.turns, rewards_of(trajectory), strict=True):
                 assert result.observation.messages == to_openai(turn.messages)
                 assert result.observation.anchor == turn.anchor
                 assert result.observation.append == turn.append
@@ -68,7 +74,7 @@ def test_an_episode_is_the_same_as_in_the_native_loop(adapter, env_id):
             assert result.observation.terminated == (trajectory.stop == "terminated")
             assert result.observation.truncated == (trajectory.stop == "truncated")
             assert result.observation.success == trajectory.success
-            assert result.observation.record["rewards"] == rewards(trajectory)
+            assert result.observation.record["rewards"] == rewards_of(trajectory)
             assert result.observation.record["anchors"] == [turn.anchor for turn in trajectory.turns]
 
 
@@ -198,7 +204,7 @@ def test_without_openenv_one_line_says_what_to_install(monkeypatch):
 
 def test_the_adapter_imports_no_torch():
     code = (
-        "import sys; from tests.adapters.openenv_peer import peer_modules;"
+        "import sys; from tests.adapters.peer_openenv import peer_modules;"
         f"sys.modules.update(peer_modules()); import {NAME}; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60).returncode == 0

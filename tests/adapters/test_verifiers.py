@@ -15,8 +15,8 @@ import arl_gym.adapters
 from arl_gym.agents.types import Trajectory
 from arl_gym.core import to_openai
 from arl_gym.errors import ConfigError, DependencyMissing, UnknownNameError
-from tests.adapters.scripted_play import play, rewards
-from tests.adapters.verifiers_peer import Agents, Harness, HarnessConfig, peer_modules, typed
+from tests.adapters.peer_verifiers import Agents, Harness, HarnessConfig, peer_modules, typed
+from tests.adapters.scripted import native_episodes, rewards_of
 from tests.conftest import ROOT
 
 SOKOBAN, ALFWORLD = "ARL/Sokoban-v0", "ARL/ALFWorld-v0"
@@ -31,6 +31,11 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     yield import_module(NAME)
     del sys.modules[NAME]
     delattr(arl_gym.adapters, "verifiers")
+
+
+def play(env_id: str, n: int, **kwargs: Any) -> list[Trajectory]:
+    """Play the first n training tasks in the native loop."""
+    return native_episodes(env_id, [f"train-{i:06d}" for i in range(n)], **kwargs)
 
 
 def replay(trajectories: Sequence[Trajectory]) -> Model:
@@ -68,12 +73,12 @@ def test_an_episode_is_the_same_as_in_the_native_loop(adapter, env_id):
     for task, trajectory in zip(load(adapter, env_id=env_id, n=4), trajectories, strict=True):
         trace = run(adapter, task, model)
         record = trace.info["arl_gym"]
-        assert record["rewards"] == rewards(trajectory)
+        assert record["rewards"] == rewards_of(trajectory)
         assert record["anchors"] == [turn.anchor for turn in trajectory.turns]
         assert record["format_valid"] == [turn.format_valid for turn in trajectory.turns]
         assert record["action_valid"] == [turn.action_valid for turn in trajectory.turns]
         assert record["stop"] == trajectory.stop
-        assert trace.rewards == {"return": sum(rewards(trajectory))}
+        assert trace.rewards == {"return": sum(rewards_of(trajectory))}
         assert trace.metrics["success"] == trajectory.success
         assert trace.metrics["score"] == trajectory.score
 
@@ -109,7 +114,7 @@ def test_with_a_window_every_turn_is_a_conversation_of_its_own(adapter):
     (task,) = load(adapter, env_id=SOKOBAN, n=1, env_kwargs={"window": 1})
     trace = run(adapter, task, replay(trajectories))
     assert trace.requests == [to_openai(turn.messages) for turn in trajectories[0].turns]
-    assert trace.info["arl_gym"]["rewards"] == rewards(trajectories[0])
+    assert trace.info["arl_gym"]["rewards"] == rewards_of(trajectories[0])
 
 
 def test_a_window_needs_the_harness_that_knows_it(adapter):
@@ -177,7 +182,7 @@ def test_without_verifiers_one_line_says_what_to_install(monkeypatch):
 
 def test_the_adapter_imports_no_torch():
     code = (
-        "import sys; from tests.adapters.verifiers_peer import peer_modules;"
+        "import sys; from tests.adapters.peer_verifiers import peer_modules;"
         f"sys.modules.update(peer_modules()); import {NAME}; sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=60).returncode == 0

@@ -23,8 +23,8 @@ from arl_gym.adapters.verifiers import ChatEnv
 from arl_gym.agents.types import Trajectory
 from arl_gym.core import to_openai
 from arl_gym.make import make_chat_env
-from tests.adapters.scripted_play import play, rewards
-from tests.adapters.verifiers_peer import peer_modules
+from tests.adapters.peer_verifiers import peer_modules
+from tests.adapters.scripted import FIRST_TASKS, native_episodes, rewards_of
 from tests.agents.stub_server import Answer, StubServer, failure
 from tests.conftest import ROOT
 
@@ -36,6 +36,11 @@ Messages = list[dict[str, Any]]
 @pytest.fixture(autouse=True)
 def _home(tmp_path, monkeypatch):
     monkeypatch.setattr("verifiers.v1.runtimes.subprocess.CACHE_DIR", tmp_path / "cache")
+
+
+def play(env_id: str, n: int, **kwargs: Any) -> list[Trajectory]:
+    """Play the first n training tasks in the native loop."""
+    return native_episodes(env_id, [f"train-{i:06d}" for i in range(n)], **kwargs)
 
 
 def completion(content: str, **message: Any) -> Answer:
@@ -89,9 +94,7 @@ def read_traces(folder: Path) -> Iterator[dict[str, Any]]:
             yield from json.loads(line)["traces"]
 
 
-@pytest.mark.parametrize(
-    ("env_id", "n"), [(SOKOBAN, 6), ("ARL/ALFWorld-v0", 6), ("ARL/WebShop-v0", 6), ("ARL/TIRMath-v0", 2)]
-)
+@pytest.mark.parametrize(("env_id", "n"), FIRST_TASKS.items())
 def test_episodes_of_an_evaluation_are_those_of_the_native_loop(env_id, n, tmp_path):
     trajectories = play(env_id, n)
     assert {trajectory.success for trajectory in trajectories} == {True, False}
@@ -103,12 +106,12 @@ def test_episodes_of_an_evaluation_are_those_of_the_native_loop(env_id, n, tmp_p
         (trace,) = episode.traces
         assert (trace.task.data.id, trace.task.key) == (trajectory.task_id, f"{env_id}/{trajectory.task_id}")
         record = trace.info["arl_gym"]
-        assert record["rewards"] == rewards(trajectory)
+        assert record["rewards"] == rewards_of(trajectory)
         assert record["anchors"] == [turn.anchor for turn in trajectory.turns]
         assert record["format_valid"] == [turn.format_valid for turn in trajectory.turns]
         assert record["action_valid"] == [turn.action_valid for turn in trajectory.turns]
         assert record["stop"] == trajectory.stop
-        assert trace.reward == sum(rewards(trajectory))
+        assert trace.reward == sum(rewards_of(trajectory))
         assert trace.metrics["success"] == trajectory.success
         assert trace.metrics["score"] == trajectory.score
         assert trace.num_branches == 1
@@ -152,7 +155,7 @@ def test_with_a_memory_window_every_turn_is_a_branch_with_its_own_prompt(tmp_pat
     assert all(len(body["messages"]) == 1 for body in stub.bodies)
     for episode, trajectory in zip(episodes, trajectories, strict=True):
         (trace,) = episode.traces
-        assert trace.info["arl_gym"]["rewards"] == rewards(trajectory)
+        assert trace.info["arl_gym"]["rewards"] == rewards_of(trajectory)
         assert trace.num_branches == len(trajectory.turns)
         for branch, turn in zip(trace.branches, trajectory.turns, strict=True):
             prompt, answer = branch.messages
@@ -198,7 +201,8 @@ def test_a_thought_that_the_server_keeps_apart_counts_as_said(tmp_path):
 
 def test_a_limit_of_verifiers_ends_the_episode_unfinished(tmp_path):
     env = {"taskset": {"env_id": SOKOBAN, "n": 1}, "player": {"max_turns": 2}}
-    (episode,), _ = evaluate(lambda body: completion("garbage \x00 好"), tmp_path, env)
+    said = iter(["", "garbage \x00 好"])
+    (episode,), _ = evaluate(lambda body: completion(next(said)), tmp_path, env)
     (trace,) = episode.traces
     assert episode.ok
     assert trace.stop_condition == "max_turns"
@@ -259,7 +263,7 @@ def test_the_command_of_verifiers_finds_the_taskset(tmp_path, monkeypatch):
         vf_eval.main([*command, "--client.base-url", stub.url])
     traces = {trace["task"]["data"]["id"]: trace for trace in read_traces(tmp_path)}
     for trajectory in trajectories:
-        assert traces[trajectory.task_id]["info"]["arl_gym"]["rewards"] == rewards(trajectory)
+        assert traces[trajectory.task_id]["info"]["arl_gym"]["rewards"] == rewards_of(trajectory)
 
 
 def test_the_example_runs(tmp_path):

@@ -29,8 +29,8 @@ from arl_gym.adapters.openenv import ChatAction, ChatClient, app
 from arl_gym.agents.types import Trajectory
 from arl_gym.core import pictures_of, to_openai
 from arl_gym.make import make_chat_env
-from tests.adapters.openenv_peer import peer_modules
-from tests.adapters.scripted_play import play, rewards
+from tests.adapters.peer_openenv import peer_modules
+from tests.adapters.scripted import FIRST_TASKS, native_episodes, rewards_of
 from tests.conftest import ROOT
 
 SOKOBAN = "ARL/Sokoban-v0"
@@ -63,6 +63,11 @@ def client(url) -> Iterator[Any]:
 
 def say(action: str) -> ChatAction:
     return ChatAction(response=f"<think></think><action>{action}</action>")
+
+
+def play(env_id: str, n: int, **kwargs: Any) -> list[Trajectory]:
+    """Play the first n training tasks in the native loop."""
+    return native_episodes(env_id, [f"train-{i:06d}" for i in range(n)], **kwargs)
 
 
 class Sessions:
@@ -98,7 +103,7 @@ async def replay(client: Any, trajectory: Trajectory) -> dict[str, Any]:
     """Say what was said in an episode, and check that the same is seen at every turn."""
     result = await client.reset(task_id=trajectory.task_id)
     assert (result.reward, result.done) == (None, False)
-    for turn, reward in zip(trajectory.turns, rewards(trajectory), strict=True):
+    for turn, reward in zip(trajectory.turns, rewards_of(trajectory), strict=True):
         assert not result.done
         assert result.observation.messages == to_openai(turn.messages)
         assert (result.observation.anchor, result.observation.append) == (turn.anchor, turn.append)
@@ -115,9 +120,7 @@ async def replay(client: Any, trajectory: Trajectory) -> dict[str, Any]:
     return dict(observation.record)
 
 
-@pytest.mark.parametrize(
-    ("env_id", "n"), [(SOKOBAN, 6), ("ARL/ALFWorld-v0", 6), ("ARL/WebShop-v0", 6), ("ARL/TIRMath-v0", 2)]
-)
+@pytest.mark.parametrize(("env_id", "n"), FIRST_TASKS.items())
 def test_episodes_through_server_and_client_are_those_of_the_native_loop(env_id, n):
     trajectories = play(env_id, n)
 
@@ -132,7 +135,7 @@ def test_episodes_through_server_and_client_are_those_of_the_native_loop(env_id,
         records = asyncio.run(every(url))
     assert {trajectory.success for trajectory in trajectories} == {True, False}
     for record, trajectory in zip(records, trajectories, strict=True):
-        assert record["rewards"] == rewards(trajectory)
+        assert record["rewards"] == rewards_of(trajectory)
         assert record["anchors"] == [turn.anchor for turn in trajectory.turns]
         assert record["actions"] == [turn.action for turn in trajectory.turns]
         assert (record["stop"], record["score"]) == (trajectory.stop, trajectory.score)
