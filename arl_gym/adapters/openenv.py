@@ -5,7 +5,7 @@ model, and nothing is remembered between two sessions.
 
     python -m arl_gym.adapters.openenv ARL/Sokoban-v0 --port 8000
 
-    with ChatClient(base_url="http://127.0.0.1:8000") as client:
+    with ChatClient(base_url="http://127.0.0.1:8000").sync() as client:
         result = client.reset(task_id="train-000007")
         while not result.done:
             result = client.step(ChatAction(response=model(result.observation.messages)))
@@ -180,6 +180,13 @@ class ChatClient(EnvClient):  # type: ignore[misc]
         return State(**payload)
 
 
+def _json_object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(f"expected a JSON object, got {text!r}")
+    return value
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """Serve an environment until interrupted."""
     parser = argparse.ArgumentParser(prog="python -m arl_gym.adapters.openenv", description=main.__doc__)
@@ -188,7 +195,7 @@ def main(args: Sequence[str] | None = None) -> None:
     parser.add_argument("--port", type=int, default=8000, help="default: 8000; 0 takes a free one")
     parser.add_argument("--max-concurrent-envs", type=int, default=64, help="most sessions; default: 64")
     parser.add_argument(
-        "--kwargs", type=json.loads, default={}, help='for make_chat_env, as JSON: {"split": "test"}'
+        "--kwargs", type=_json_object, default={}, help='for make_chat_env, as JSON: {"split": "test"}'
     )
     options = parser.parse_args(args)
     try:

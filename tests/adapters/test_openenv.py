@@ -181,6 +181,7 @@ def test_the_start_command_serves_on_loopback_unless_told_otherwise(adapter):
         (["ARL/Sokobann-v0"], "did you mean 'ARL/Sokoban-v0'"),
         ([SOKOBAN, "--kwargs", '{"spllit": "test"}'], "did you mean 'split'"),
         ([SOKOBAN, "--kwargs", "split=test"], "--kwargs"),
+        ([SOKOBAN, "--kwargs", "[1]"], "expected a JSON object, got '[1]'"),
         ([SOKOBAN, "--max-concurrent-envs", "0"], "max_concurrent_envs must be a whole number of at least 1"),
     ],
 )
