@@ -37,7 +37,7 @@ def native_episodes(env_id: str, task_ids: Sequence[str], **kwargs: Any) -> list
     """Return the player's episodes as this package's own loop plays them."""
     player = ScriptedPolicy(lambda request: response_to(env_id, request.info))
     episodes = [Episode(task_id=task_id, group=i) for i, task_id in enumerate(task_ids)]
-    with closing(make_chat_vec(env_id, len(task_ids), window=None, expert=True, **kwargs)) as vec:
+    with closing(make_chat_vec(env_id, len(task_ids), **{"window": None, "expert": True, **kwargs})) as vec:
         return rollout(vec, player, episodes, env_id=env_id, seed=0)
 
 
