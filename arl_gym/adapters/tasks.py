@@ -85,9 +85,22 @@ def _skyrl(row: Row) -> Row:
     }
 
 
+def _trl(row: Row) -> Row:
+    """Columns of TRL: an environment with tools is chosen by `environment` and reset with the whole row.
+
+    A rollout function sees the prompt only, so that its message says the task. The episode brings the text.
+    """
+    task = json.dumps({key: row[key] for key in ("env_id", "task_id", "env_kwargs")})
+    prompt = [{"role": "user", "content": "", "task": task}]
+    env_kwargs = json.dumps(row["env_kwargs"])  # rows in one table must have the same keys
+    return {**row, "prompt": prompt, "environment": row["env_id"], "env_kwargs": env_kwargs}
+
+
 def _verl(row: Row) -> Row:
     """Columns of verl: it makes the agent loop that `agent_name` names, with the row as keyword arguments."""
-    task = {key: row[key] for key in ("env_id", "task_id", "seed", "split", "env_kwargs")}
+    task = {key: row[key] for key in ("env_id", "task_id", "seed", "split")}
+    task["env_kwargs"] = json.dumps(row["env_kwargs"])  # as above
+    task["index"] = row["seed"]  # what verl tells prompts apart by, in its traces
     return {
         "prompt": row["prompt"],
         "data_source": row["env_id"],
@@ -100,7 +113,7 @@ def _verl(row: Row) -> Row:
 LAYOUTS: dict[str, Callable[[Row], Row]] = {
     "plain": lambda row: row,
     "skyrl": _skyrl,
-    "trl": lambda row: row,
+    "trl": _trl,
     "verl": _verl,
 }
 """From a plain row to a library's."""
