@@ -1,7 +1,7 @@
 """The environments in TRL: as its environments with tools, and as a rollout function.
 
-Rows of `task_dataset(..., library="trl")` say what to play, in columns for the one and in the prompt's message
-for the other, which is all that TRL shows to a rollout function. Their prompt is empty: the episode brings it.
+Rows of `task_dataset(..., library="trl")` say what to play: in columns for the one, and for the other in the
+prompt's message, which is all that a rollout function sees. The prompt is empty, the episode brings its text.
 
     trainer = GRPOTrainer(environment_factory=environment_factory("ARL/Sokoban-v0"), ...)
     trainer = GRPOTrainer(rollout_func=rollout_func, reward_funcs=episode_reward, ...)
@@ -183,7 +183,7 @@ def _task(prompt: Any) -> dict[str, Any]:
         task: dict[str, Any] = json.loads(prompt[0]["task"])
     except (KeyError, TypeError) as err:
         raise ConfigError(
-            f"expected a prompt of task_dataset(..., library='trl'), whose message has a 'task', got {prompt!r}"
+            f"expected a prompt of task_dataset(..., library='trl') with a 'task' in it, got {prompt}"
         ) from err
     return task
 
@@ -223,8 +223,8 @@ class _Dialogue:
         if len(self.prompt_ids) >= context:
             self.episode.close()
             raise ConfigError(
-                f"the prompt of task {task['task_id']} of {task['env_id']} has {len(self.prompt_ids)} tokens, "
-                f"expected fewer than the {context} that the model reads"
+                f"expected prompts of less than the {context} tokens that the model reads, got one of "
+                f"{len(self.prompt_ids)} for task {task['task_id']} of {task['env_id']}"
             )
         self._room = min(max_tokens, context - len(self.prompt_ids))
         self.completion_ids: list[int] = []

@@ -1,4 +1,4 @@
-"""The environments in verl: an agent loop, named "arl_gym" in the rows of `task_dataset(..., library="verl")`.
+"""The environments in verl: the agent loop that rows of `task_dataset(..., library="verl")` name.
 
 verl finds it in the file at `actor_rollout_ref.rollout.agent.agent_loop_config_path`:
 
