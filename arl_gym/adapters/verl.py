@@ -82,25 +82,27 @@ class ArlGymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # untyped
         return outputs if len(outputs) > 1 else outputs[0]
 
     async def _play(self, episode: AsyncTextEpisode, sampling_params: Mapping[str, Any]) -> list[_Sample]:
-        sample = await self._begin(0, episode.messages)
-        if sample is None:
+        """Play to the end, or until there is no room."""
+        first = await self._begin(0, episode.messages)
+        if first is None:
             raise ConfigError(
                 f"the prompt of task {episode.record()['task_id']} needs more tokens than the "
                 f"rollout.prompt_length={self.rollout_config.prompt_length} of verl"
             )
-        samples = []
-        while sample is not None:
-            samples.append(sample)
-            step = await self._turn(episode, sample, sampling_params)
+        samples = [first]
+        while True:
+            step = await self._turn(episode, samples[-1], sampling_params)
             if episode.done:
-                break
+                return samples
             if step.info["append"]:
-                sample = await self._go_on(sample, step.messages)
-            elif self.config.trainer.use_v1:
-                sample = await self._begin(len(samples), step.messages)
-            else:
+                if not await self._go_on(samples[-1], step.messages):
+                    return samples
+            elif not self.config.trainer.use_v1:
                 raise ConfigError("a memory window needs verl's trainer.use_v1=True: choose window=None")
-        return samples
+            elif (following := await self._begin(len(samples), step.messages)) is None:
+                return samples
+            else:
+                samples.append(following)
 
     async def _begin(self, turn: int, messages: Sequence[Message]) -> _Sample | None:
         """Return a sample with a whole prompt; None if it does not fit."""
@@ -145,19 +147,19 @@ class ArlGymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # untyped
         sample.fields = {**latest, **sample.fields, "max_global_steps": latest.get("max_global_steps")}
         return step
 
-    async def _go_on(self, sample: _Sample, messages: Sequence[Message]) -> _Sample | None:
-        """Add messages of the environment to a dialogue; None if they leave no room to answer."""
+    async def _go_on(self, sample: _Sample, messages: Sequence[Message]) -> bool:
+        """Add messages of the environment to a dialogue; False if they leave no room to answer."""
         images = pictures_of(messages)
         self._assert_mm_supported(bool(images))
         merged, mask, logprobs = await self.ct_merge_context_msg(
             sample.messages, [*sample.messages, *messages], sample.ids, sample.mask, sample.logprobs
         )
         if len(mask) >= self.rollout_config.response_length:
-            return None
+            return False
         sample.ids, sample.mask, sample.logprobs = merged.token_ids, mask, logprobs
         sample.messages += messages
         sample.images += images
-        return sample
+        return True
 
     def _output(self, sample: _Sample, record: dict[str, Any]) -> Any:
         rewards = record["rewards"]

@@ -30,7 +30,7 @@ def tagged(info: Mapping[str, Any]) -> str:
 
 def play(env_id: str, task_ids: list[str], say: Say, **kwargs: Any) -> list[Trajectory]:
     """Return what the native loop plays."""
-    vec = make_chat_vec(env_id, 4, window=None, expert=True, **kwargs)
+    vec = make_chat_vec(env_id, 4, **{"window": None, "expert": True, **kwargs})
     policy = ScriptedPolicy(lambda request: say(request.info))
     try:
         episodes = [Episode(task_id=task_id, group=i) for i, task_id in enumerate(task_ids)]
