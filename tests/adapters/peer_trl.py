@@ -1,4 +1,4 @@
-"""What the adapter uses of TRL: a trainer that samples. `real/test_trl.py` compares it with the real one."""
+"""What the adapter uses of TRL: a trainer that samples; `real/test_trl.py` compares it with TRL."""
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
@@ -8,8 +8,6 @@ Sample = Callable[[list[list[int]]], tuple[list[list[int]], list[list[float]] | 
 
 
 class GRPOTrainer:
-    """A trainer of one of several processes, of which the others have `n_elsewhere` episodes, in turn."""
-
     def __init__(self, sample: Sample, *, max_completion_length: int = 1 << 20, context: int = 1 << 20):
         text = SimpleNamespace(max_position_embeddings=context)
         self.model = SimpleNamespace(config=SimpleNamespace(get_text_config=lambda: text))

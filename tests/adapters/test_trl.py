@@ -7,6 +7,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
+import numpy as np
 import pytest
 
 import arl_gym.adapters
@@ -241,14 +242,17 @@ def test_what_the_environment_does_not_read_is_not_in_the_completion(adapter):
     assert len(out["logprobs"][0]) == len(out["completion_ids"][0])
 
 
-def test_processes_that_sample_together_ask_equally_often(adapter):
-    torch = pytest.importorskip("torch")
+def test_processes_that_sample_together_ask_equally_often(adapter, monkeypatch):
+    torch = ModuleType("torch")
+    torch.tensor = lambda data, device: np.array(data)  # type: ignore[attr-defined]
     others = iter([2, 1, 0])
     trainer = GRPOTrainer(says("a", "b"))
     trainer.accelerator.num_processes = 2
-    trainer.accelerator.gather = lambda count: torch.stack([count, torch.tensor(next(others))])
+    trainer.accelerator.gather = lambda count: np.stack([count, np.array(next(others))])
     asked = prompts(2, max_episode_steps=1)
-    out = adapter.rollout_func(asked, trainer)
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "torch", torch)
+        out = adapter.rollout_func(asked, trainer)
     # One turn each here, but another process has an episode of two.
     assert [len(contexts) for contexts in trainer.asked] == [2, 2]
     assert trainer.asked[1] == out["prompt_ids"]

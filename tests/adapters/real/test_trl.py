@@ -1,5 +1,6 @@
 """The adapter in the real TRL: its trainer, its tool loop and its rewards, on a tiny random model."""
 
+import inspect
 import json
 import re
 import runpy
@@ -20,7 +21,10 @@ from arl_gym.adapters.trl import environment_factory, episode_reward, rollout_fu
 from arl_gym.envs import ENVS
 from arl_gym.make import tools_of
 from arl_gym.tools import schema
+from arl_gym.train.chat import ChatCodec
 from arl_gym.train.model import tiny_model, tiny_tokenizer
+from tests.adapters import peer_trl
+from tests.adapters.letters import Letters
 from tests.adapters.real.script import N_TASKS, action, outline, outline_of, play, tagged
 from tests.conftest import ROOT
 
@@ -203,6 +207,22 @@ def test_the_rollout_function_in_the_trainer_brings_the_native_rewards(env_id, t
         assert said == "".join(turn.response for turn in trajectory.turns)
 
 
+def test_a_special_token_that_an_environment_spells_is_text(tmp_path, monkeypatch):
+    rows = task_dataset("ARL/TIRMath-v0", n=2, library="trl", max_episode_steps=2)
+    played = trainer(tmp_path, rows, rollout_func=rollout_func, reward_funcs=episode_reward)
+    tokenizer = played.processing_class
+    text = "```python\nprint('<|im_' + 'end|>')\n```"
+    ids = [*tokenizer(text)["input_ids"], tokenizer.eos_token_id]
+    monkeypatch.setattr(
+        played, "_generate_single_turn", lambda contexts, *rest: ([list(ids) for _ in contexts], None)
+    )
+    out = rollout_func([row["prompt"] for row in rows], played)
+    for completion, mask in zip(out["completion_ids"], out["env_mask"], strict=True):
+        told = [i for i, m in zip(completion, mask, strict=True) if not m]
+        assert "<|im_end|>" in tokenizer.decode(told).removesuffix("<|im_end|>\n<|im_start|>assistant\n")
+        assert told.count(tokenizer.eos_token_id) == 1
+
+
 @pytest.mark.parametrize("env_id", ENVS)
 def test_transformers_reads_the_tools_as_this_package_does(env_id):
     environment = environment_factory(env_id)()
@@ -228,6 +248,21 @@ def test_a_random_model_trains(hook: Callable[[], dict[str, Any]], tmp_path):
     played.train()
     assert played.state.global_step == 2
     assert played.state.log_history[0]["completions/max_length"] <= 64
+
+
+def test_the_peers_of_the_other_tests_are_like_the_real_ones(tmp_path):
+    rows = task_dataset("ARL/Sokoban-v0", n=2, library="trl")
+    real = trainer(tmp_path, rows, rollout_func=rollout_func, reward_funcs=episode_reward)
+    peer = peer_trl.GRPOTrainer(lambda contexts: ([], None))
+    for name in vars(peer).keys() - {"asked", "_sample"}:
+        assert hasattr(real, name)
+    assert type(real.chat_template_kwargs) is dict
+    assert inspect.signature(real._generate_single_turn).parameters.keys() == (
+        inspect.signature(peer._generate_single_turn).parameters.keys()
+    )
+    for name in ("__init__", "encode_prompt", "encode_bridge", "decode", "count_tokens"):
+        letters, codec = (inspect.signature(getattr(of, name)) for of in (Letters, ChatCodec))
+        assert letters.parameters.keys() == codec.parameters.keys()
 
 
 def test_rows_survive_parquet_together(tmp_path):

@@ -1,6 +1,8 @@
 """The agent loop in the real verl: its worker, its continuous tokens, its batches. The server is a script."""
 
 import asyncio
+import inspect
+import runpy
 from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
@@ -12,10 +14,14 @@ from datasets import Dataset
 from tensordict import TensorDict
 from verl import DataProto
 from verl.experimental.agent_loop.agent_loop import (
+    AgentLoopBase,
+    AgentLoopOutput,
     AgentLoopWorker,
     DictConfigWrap,
     _agent_loop_registry,
 )
+from verl.utils.profiler import simple_timer
+from verl.workers.rollout.llm_server import LLMServerClient
 from verl.workers.rollout.replica import TokenOutput
 
 from arl_gym.adapters import verl as adapter
@@ -25,7 +31,9 @@ from arl_gym.agents.types import Trajectory
 from arl_gym.core import Message
 from arl_gym.errors import ConfigError
 from arl_gym.train.model import tiny_tokenizer
+from tests.adapters import peer_verl
 from tests.adapters.real.script import N_TASKS, Say, action, outline, outline_of, play, tagged
+from tests.conftest import ROOT
 
 MAX_STEPS = 12
 PLAYING: ContextVar[AsyncTextEpisode] = ContextVar("PLAYING")
@@ -180,6 +188,9 @@ def test_a_memory_window_gives_one_output_a_turn(tokenizer):
     settings = {"max_episode_steps": 4, "expert": True, "window": 1}
     (row,) = task_dataset("ARL/Sokoban-v0", n=1, library="verl", **settings)
     outputs = run(row, tagged, tokenizer)
+    assert all(isinstance(output, AgentLoopOutput) for output in outputs)
+    assert outputs[0].metrics.generate_sequences > 0
+    assert outputs[0].metrics.tool_calls > 0
     (native,) = play("ARL/Sokoban-v0", [row["extra_info"]["task_id"]], tagged, max_episode_steps=4, window=1)
     assert len(outputs) == len(native.turns) == 4
     for k, (output, turn) in enumerate(zip(outputs, native.turns, strict=True)):
@@ -241,3 +252,22 @@ def test_rows_survive_parquet_together(tmp_path):
     path = tmp_path / "train.parquet"
     Dataset.from_list(rows).to_parquet(path)
     assert list(Dataset.from_parquet(str(path), cache_dir=str(tmp_path))) == rows
+
+
+def test_the_peers_of_the_other_tests_take_what_verl_takes():
+    def parameters(function: Any) -> list[str]:
+        return list(inspect.signature(function).parameters)
+
+    for name in vars(peer_verl.AgentLoopBase):
+        if name == "__init__" or name.startswith(("ct_", "_assert")):
+            peer, real = getattr(peer_verl.AgentLoopBase, name), getattr(AgentLoopBase, name)
+            assert parameters(peer) == parameters(real)
+    assert parameters(peer_verl.simple_timer) == parameters(simple_timer)
+    assert set(parameters(peer_verl.Server.generate)) <= set(parameters(LLMServerClient.generate))
+    assert {"token_ids", "log_probs", "extra_fields"} <= TokenOutput.model_fields.keys()
+
+
+def test_the_example_runs(capsys):
+    runpy.run_path(str(ROOT / "examples" / "adapters" / "verl_agent_loop.py"))
+    printed = capsys.readouterr().out
+    assert "4 turns" in printed
