@@ -11,6 +11,7 @@ import functools
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from arl_gym.adapters.episode import EPISODE_OVER, TextEpisode, text_of
@@ -67,9 +68,11 @@ def rollout_func(prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
     """
     codec, context = _codec(trainer), _max_model_tokens(trainer)
     dialogues: list[_Dialogue] = []
-    try:
-        for prompt in prompts:
-            dialogues.append(_Dialogue(_task(prompt), codec, context, trainer.max_completion_length))
+    with ExitStack() as opened:
+        for task in map(_task, prompts):
+            begun = TextEpisode(task["env_id"], task["env_kwargs"], task_id=task["task_id"])
+            episode = opened.enter_context(begun)
+            dialogues.append(_Dialogue(episode, codec, context, trainer.max_completion_length))
         while _anyone_plays(live := [d for d in dialogues if d.plays], trainer):
             # Where processes sample together, each has to ask as often as the others, for as many.
             asked = live if trainer.accelerator.num_processes == 1 else dialogues
@@ -78,9 +81,6 @@ def rollout_func(prompts: Sequence[Any], trainer: Any) -> dict[str, Any]:
             for i, dialogue in enumerate(asked):
                 if dialogue.plays:
                     dialogue.answer(sampled[i], None if logprobs is None else logprobs[i])
-    finally:
-        for dialogue in dialogues:
-            dialogue.episode.close()
     known = all(d.logprobs is not None for d in dialogues)
     return {
         "prompt_ids": [d.prompt_ids for d in dialogues],
@@ -216,15 +216,13 @@ def _max_model_tokens(trainer: Any) -> int:
 class _Dialogue:
     """One episode and its tokens so far."""
 
-    def __init__(self, task: Mapping[str, Any], codec: "ChatCodec", context: int, max_tokens: int):
-        self._codec = codec
-        self.episode = TextEpisode(task["env_id"], task["env_kwargs"], task_id=task["task_id"])
-        self.prompt_ids = codec.encode_prompt(self.episode.messages)
+    def __init__(self, episode: TextEpisode, codec: "ChatCodec", context: int, max_tokens: int):
+        self._episode, self._codec = episode, codec
+        self.prompt_ids = codec.encode_prompt(episode.messages)
         if len(self.prompt_ids) >= context:
-            self.episode.close()
             raise ConfigError(
                 f"expected prompts of less than the {context} tokens that the model reads, got one of "
-                f"{len(self.prompt_ids)} for task {task['task_id']} of {task['env_id']}"
+                f"{len(self.prompt_ids)} for task {episode.record()['task_id']} of {episode.env_id}"
             )
         self._room = min(max_tokens, context - len(self.prompt_ids))
         self.completion_ids: list[int] = []
@@ -234,21 +232,21 @@ class _Dialogue:
 
     @property
     def plays(self) -> bool:
-        return not (self.episode.done or self._full)
+        return not (self._episode.done or self._full)
 
     def answer(self, ids: Sequence[int], logprobs: Sequence[float] | None) -> None:
         """Play a response, cut to the room there is, and take in what the environment says to it."""
         ids = ids[: self._room - len(self.completion_ids)]
         response = self._codec.decode(ids)
-        step = self.episode.act(response)
+        step = self._episode.act(response)
         n_read = step.info.get("consumed", len(response))
         if n_read < len(response):
             ids = ids[: self._codec.count_tokens(ids, n_read)]
         self._extend(ids, 1, logprobs)
-        if self.episode.done:
+        if self._episode.done:
             return
         if not step.info["append"]:
-            raise ConfigError(f"TRL takes one sequence an episode: {self.episode.env_id} needs window=None")
+            raise ConfigError(f"TRL takes one sequence an episode: {self._episode.env_id} needs window=None")
         bridge = self._codec.encode_bridge(self.prompt_ids + self.completion_ids, step.messages)
         self._full = len(self.completion_ids) + len(bridge) >= self._room
         if not self._full:
@@ -256,8 +254,8 @@ class _Dialogue:
 
     def record(self) -> dict[str, Any]:
         """Return the record of the episode; if it did not end, the context did."""
-        record = self.episode.record()
-        return record if self.episode.done else {**record, "stop": "context_full"}
+        record = self._episode.record()
+        return record if self._episode.done else {**record, "stop": "context_full"}
 
     def _extend(self, ids: Sequence[int], sampled: int, logprobs: Sequence[float] | None) -> None:
         self.completion_ids += ids

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+from arl_gym.core import Message
 from tests.adapters.letters import END, Letters, ids_of
 
 REGISTERED: dict[str, type] = {}
@@ -46,7 +47,7 @@ class AgentLoopBase:
 
     async def ct_build_initial_tokens(
         self,
-        messages: list[dict[str, Any]],
+        messages: list[Message],
         tools: Any = None,
         images: Any = None,
         videos: Any = None,
@@ -57,8 +58,8 @@ class AgentLoopBase:
 
     async def ct_merge_context_msg(
         self,
-        previous_messages: list[dict[str, Any]],
-        updated_messages: list[dict[str, Any]],
+        previous_messages: list[Message],
+        updated_messages: list[Message],
         runtime_token_ids: list[int],
         response_mask: list[int],
         response_logprobs: list[float] | None = None,

@@ -29,7 +29,7 @@ def adapter(monkeypatch):
     monkeypatch.setitem(sys.modules, "arl_gym.train.chat", letters.module())
     monkeypatch.delitem(sys.modules, "arl_gym.adapters.trl", raising=False)
     yield importlib.import_module("arl_gym.adapters.trl")
-    del sys.modules["arl_gym.adapters.trl"], arl_gym.adapters.trl
+    del sys.modules["arl_gym.adapters.trl"], vars(arl_gym.adapters)["trl"]
 
 
 def test_without_trl_the_error_says_what_to_install(monkeypatch):
@@ -261,11 +261,13 @@ def test_processes_that_sample_together_ask_equally_often(adapter, monkeypatch):
 
 def test_the_template_gets_the_trainers_arguments(adapter, monkeypatch):
     made: list[Letters] = []
-    monkeypatch.setattr(
-        sys.modules["arl_gym.train.chat"],
-        "ChatCodec",
-        lambda *args, **kwargs: made.append(Letters(*args, **kwargs)) or made[-1],
-    )
+
+    class Kept(Letters):
+        def __init__(self, *args: Any, **kwargs: Any):
+            super().__init__(*args, **kwargs)
+            made.append(self)
+
+    monkeypatch.setattr(sys.modules["arl_gym.train.chat"], "ChatCodec", Kept)
     trainer = GRPOTrainer(says("a"))
     adapter.rollout_func(prompts(1, max_episode_steps=1), trainer)
     assert [codec.settings for codec in made] == [(trainer.processing_class, False, {"tone": "dry"})]

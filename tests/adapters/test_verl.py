@@ -26,7 +26,7 @@ def adapter(monkeypatch):
     monkeypatch.setitem(sys.modules, "arl_gym.train.chat", letters.module())
     monkeypatch.delitem(sys.modules, "arl_gym.adapters.verl", raising=False)
     yield importlib.import_module("arl_gym.adapters.verl")
-    del sys.modules["arl_gym.adapters.verl"], arl_gym.adapters.verl
+    del sys.modules["arl_gym.adapters.verl"], vars(arl_gym.adapters)["verl"]
 
 
 def row_of(env_id: str = SOKOBAN, **kwargs: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import trl
 from datasets import Dataset
-from transformers.utils import get_json_schema
+from transformers.utils.chat_template_utils import get_json_schema
 from trl import GRPOConfig, GRPOTrainer
 
 from arl_gym.adapters import trl as adapter
@@ -19,6 +19,7 @@ from arl_gym.adapters.episode import EPISODE_OVER, TextEpisode
 from arl_gym.adapters.tasks import Row, task_dataset
 from arl_gym.adapters.trl import environment_factory, episode_reward, rollout_func
 from arl_gym.envs import ENVS
+from arl_gym.errors import ConfigError
 from arl_gym.make import tools_of
 from arl_gym.tools import schema
 from arl_gym.train.chat import ChatCodec
@@ -108,7 +109,7 @@ class Actor:
 
 @pytest.mark.parametrize("env_id", N_TASKS)
 def test_tools_played_by_the_trainer_bring_the_native_rewards(env_id, tmp_path, monkeypatch):
-    settings = {"max_episode_steps": MAX_STEPS, "expert": True}
+    settings: dict[str, Any] = {"max_episode_steps": MAX_STEPS, "expert": True}
     rows = task_dataset(env_id, n=N_TASKS[env_id], library="trl", tools=True, **settings)
     played = trainer(tmp_path, rows, n=len(rows), environment_factory=environment_factory(env_id))
     tool = tools_of(env_id)[0].__name__
@@ -138,24 +139,24 @@ def test_tools_played_by_the_trainer_bring_the_native_rewards(env_id, tmp_path, 
 
 
 def test_the_trainer_takes_a_step_on_tool_calls_and_masks_what_they_answer(tmp_path, monkeypatch):
-    settings = {"max_episode_steps": 3, "expert": True}
+    settings: dict[str, Any] = {"max_episode_steps": 3, "expert": True}
     rows = task_dataset("ARL/Sokoban-v0", n=4, library="trl", tools=True, **settings)
     played = trainer(tmp_path, rows, environment_factory=environment_factory("ARL/Sokoban-v0"))
     actor = Actor(played, ("move", {"direction": "sideways"}))
     monkeypatch.setattr(played, "_generate_single_turn", actor.generate)
     scored: list[dict[str, Any]] = []
     score = played._generate_and_score_completions
-    monkeypatch.setattr(
-        played, "_generate_and_score_completions", lambda inputs: scored.append(score(inputs)) or scored[-1]
-    )
+
+    def score_and_keep(inputs):
+        scored.append(score(inputs))
+        return scored[-1]
+
+    monkeypatch.setattr(played, "_generate_and_score_completions", score_and_keep)
     played.train()
     (batch,) = scored
     tokenizer = played.processing_class
     for ids, mask in zip(batch["completion_ids"], batch["tool_mask"], strict=True):
-        said = tokenizer.decode(
-            [i for i, m in zip(ids, mask, strict=True) if m and i != tokenizer.pad_token_id]
-        )
-        told = tokenizer.decode([i for i, m in zip(ids, mask, strict=True) if not m])
+        said, told = tokenizer.decode(ids[mask.bool()]), tokenizer.decode(ids[~mask.bool()])
         assert said.count("<tool_call>") == 3
         assert "<tool_response>" not in said
         assert told.count("<tool_response>") == 3
@@ -166,7 +167,7 @@ def test_the_trainer_takes_a_step_on_tool_calls_and_masks_what_they_answer(tmp_p
 @pytest.mark.parametrize("env_id", N_TASKS)
 def test_the_rollout_function_in_the_trainer_brings_the_native_rewards(env_id, tmp_path, monkeypatch):
     say = action if env_id == "ARL/TIRMath-v0" else tagged
-    settings = {"max_episode_steps": MAX_STEPS, "expert": True}
+    settings: dict[str, Any] = {"max_episode_steps": MAX_STEPS, "expert": True}
     rows = task_dataset(env_id, n=N_TASKS[env_id], library="trl", **settings)
     begun: list[TextEpisode] = []
 
@@ -223,6 +224,13 @@ def test_a_special_token_that_an_environment_spells_is_text(tmp_path, monkeypatc
         assert told.count(tokenizer.eos_token_id) == 1
 
 
+def test_a_rollout_function_is_for_models_of_text(tmp_path):
+    rows = task_dataset("ARL/Sokoban-v0", n=2, library="trl", obs_mode="image")
+    played = trainer(tmp_path, rows, rollout_func=rollout_func, reward_funcs=episode_reward)
+    with pytest.raises(ConfigError, match="this model reads text only"):
+        rollout_func([row["prompt"] for row in rows], played)
+
+
 @pytest.mark.parametrize("env_id", ENVS)
 def test_transformers_reads_the_tools_as_this_package_does(env_id):
     environment = environment_factory(env_id)()
@@ -243,7 +251,7 @@ def test_transformers_reads_the_tools_as_this_package_does(env_id):
 )
 def test_a_random_model_trains(hook: Callable[[], dict[str, Any]], tmp_path):
     rows = task_dataset("ARL/Sokoban-v0", n=4, library="trl")
-    settings = {"max_steps": 2, "max_completion_length": 64}
+    settings: dict[str, Any] = {"max_steps": 2, "max_completion_length": 64}
     played = trainer(tmp_path, rows, settings=settings, **hook())
     played.train()
     assert played.state.global_step == 2

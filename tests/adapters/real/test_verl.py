@@ -144,7 +144,7 @@ def dialogue(trajectory: Trajectory) -> list[Message]:
 @pytest.mark.parametrize("env_id", N_TASKS)
 def test_the_workers_batch_has_the_native_rewards_and_dialogues(env_id, tokenizer):
     say = action if env_id == "ARL/TIRMath-v0" else tagged
-    settings = {"max_episode_steps": MAX_STEPS, "expert": True}
+    settings: dict[str, Any] = {"max_episode_steps": MAX_STEPS, "expert": True}
     rows = task_dataset(env_id, n=N_TASKS[env_id], library="verl", **settings)
     server = Server(say, tokenizer)
 
@@ -185,7 +185,7 @@ def test_members_of_a_group_have_one_prompt(tokenizer):
 
 
 def test_a_memory_window_gives_one_output_a_turn(tokenizer):
-    settings = {"max_episode_steps": 4, "expert": True, "window": 1}
+    settings: dict[str, Any] = {"max_episode_steps": 4, "expert": True, "window": 1}
     (row,) = task_dataset("ARL/Sokoban-v0", n=1, library="verl", **settings)
     outputs = run(row, tagged, tokenizer)
     assert all(isinstance(output, AgentLoopOutput) for output in outputs)
