@@ -37,12 +37,12 @@ class AgentLoopBase:
     ):
         self.config = trainer_config.config
         self.rollout_config = self.config.actor_rollout_ref.rollout
-        self.server_manager, self.tokenizer = server_manager, tokenizer
+        self.server_manager, self.tokenizer, self.processor = server_manager, tokenizer, processor
         self.apply_chat_template_kwargs = data_config.config.get("apply_chat_template_kwargs", {})
         self.codec = Letters(tokenizer)
 
     def _assert_mm_supported(self, has_multi_modal: bool) -> None:
-        if has_multi_modal:
+        if has_multi_modal and self.processor is None:
             raise ValueError("Use a VL base model")
 
     async def ct_build_initial_tokens(
@@ -111,7 +111,8 @@ class Server:
         sampling_params: dict[str, Any],
         image_data: list[Any] | None = None,
     ) -> Any:
-        asked = {"request_id": request_id, "prompt_ids": list(prompt_ids), "images": image_data}
+        images = None if image_data is None else list(image_data)
+        asked = {"request_id": request_id, "prompt_ids": list(prompt_ids), "images": images}
         self.asked.append({**asked, **sampling_params})
         ids = [*ids_of(next(self._texts)), END][: sampling_params["max_tokens"]]
         told = {"min_global_steps": len(self.asked), "max_global_steps": len(self.asked)}

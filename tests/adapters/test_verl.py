@@ -43,6 +43,7 @@ def run(
     response_length: int = 1 << 20,
     use_v1: bool = True,
     template: dict[str, Any] | None = None,
+    processor: Any = None,
 ) -> Any:
     lengths = SimpleNamespace(prompt_length=prompt_length, response_length=response_length)
     config = SimpleNamespace(
@@ -54,7 +55,7 @@ def run(
             trainer_config=SimpleNamespace(config=config),
             server_manager=server,
             tokenizer="the tokenizer",
-            processor=None,
+            processor=processor,
             dataset_cls=None,
             data_config=SimpleNamespace(config={"apply_chat_template_kwargs": template or {}}),
         )
@@ -166,6 +167,18 @@ def test_what_the_environment_does_not_read_is_not_in_the_response(adapter):
     assert "It prints 41" not in shown
     assert len(output.response_logprobs) == len(output.response_ids)
     assert all(len(asked["stop"]) > 0 for asked in server.asked)
+
+
+def test_images_go_to_the_server_and_into_the_output(adapter):
+    row = row_of(obs_mode="image", max_episode_steps=2)
+    server = Server([UP, UP])
+    output = run(adapter, row, server, processor="a processor")
+    first, second = (asked["images"] for asked in server.asked)
+    assert len(first) == 1
+    assert second[0] is first[0]
+    assert output.multi_modal_data == {"images": second}
+    assert len(second) == 2
+    assert {image.mode for image in second} == {"RGB"}
 
 
 def test_images_are_left_to_verl_to_refuse(adapter):
