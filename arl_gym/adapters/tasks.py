@@ -90,23 +90,25 @@ def _trl(row: Row) -> Row:
 
     A rollout function sees the prompt only, so that its message says the task. The episode brings the text.
     """
-    task = json.dumps({key: row[key] for key in ("env_id", "task_id", "env_kwargs")})
-    prompt = [{"role": "user", "content": "", "task": task}]
-    env_kwargs = json.dumps(row["env_kwargs"])  # rows in one table must have the same keys
-    return {**row, "prompt": prompt, "environment": row["env_id"], "env_kwargs": env_kwargs}
+    task = {key: row[key] for key in ("env_id", "task_id", "env_kwargs")}
+    return {
+        **row,
+        "prompt": [{"role": "user", "content": "", "task": json.dumps(task)}],
+        "env_kwargs": json.dumps(row["env_kwargs"]),
+        "environment": row["env_id"],
+    }
 
 
 def _verl(row: Row) -> Row:
     """Columns of verl: it makes the agent loop that `agent_name` names, with the row as keyword arguments."""
     task = {key: row[key] for key in ("env_id", "task_id", "seed", "split")}
-    task["env_kwargs"] = json.dumps(row["env_kwargs"])  # as above
-    task["index"] = row["seed"]  # what verl tells prompts apart by, in its traces
     return {
         "prompt": row["prompt"],
         "data_source": row["env_id"],
         "agent_name": NAME,
         "reward_model": {"style": "rule", "ground_truth": row["task_id"]},
-        "extra_info": task,
+        # By the index verl tells prompts apart, in its traces.
+        "extra_info": {**task, "env_kwargs": json.dumps(row["env_kwargs"]), "index": row["seed"]},
     }
 
 

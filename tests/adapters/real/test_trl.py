@@ -4,7 +4,8 @@ import inspect
 import json
 import re
 import runpy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,15 +19,19 @@ from arl_gym.adapters import trl as adapter
 from arl_gym.adapters.episode import EPISODE_OVER, TextEpisode
 from arl_gym.adapters.tasks import Row, task_dataset
 from arl_gym.adapters.trl import environment_factory, episode_reward, rollout_func
+from arl_gym.agents.policies import ScriptedPolicy
+from arl_gym.agents.rollout import rollout
+from arl_gym.agents.types import Episode, Trajectory
 from arl_gym.envs import ENVS
 from arl_gym.errors import ConfigError
-from arl_gym.make import tools_of
+from arl_gym.make import make_chat_vec, tools_of
 from arl_gym.tools import schema
 from arl_gym.train.chat import ChatCodec
 from arl_gym.train.model import tiny_model, tiny_tokenizer
 from tests.adapters import peer_trl
 from tests.adapters.letters import Letters
-from tests.adapters.real.script import N_TASKS, action, outline, outline_of, play, tagged
+from tests.adapters.real.outlines import outline, outline_of
+from tests.adapters.scripted import FIRST_TASKS, native_episodes, response_to
 from tests.conftest import ROOT
 
 MAX_STEPS = 12
@@ -65,26 +70,43 @@ def trainer(folder: Path, rows: list[Row], n: int = 4, **kwargs: Any) -> GRPOTra
     )
 
 
-def tool_call(said: str) -> tuple[str, dict[str, str]]:
-    """Return the call of a tool that stands for an action of any of the environments."""
-    if found := re.fullmatch(r"(search|click)\[(.*)\]", said, re.DOTALL):
-        return found[1], {"words" if found[1] == "search" else "name": found[2]}
-    if found := re.search(r"```python\n(.*)\n```", said, re.DOTALL):
-        return "run_python", {"code": found[1]}
-    if found := re.search(r"\\boxed\{(.*)\}", said, re.DOTALL):
-        return "answer", {"value": found[1]}
-    return (
-        ("move", {"direction": said})
-        if said in ("up", "down", "left", "right")
-        else ("do", {"command": said})
-    )
+def action_of(env_id: str, info: Mapping[str, Any]) -> str:
+    """Return what the player does, without its words; nothing where its format is broken."""
+    said = response_to(env_id, info)
+    kinds = [r"(?<=<action>).*(?=</action>)"]
+    if env_id == "ARL/TIRMath-v0":
+        kinds = [r"```python\n.*?\n```", r"\\boxed\{.*\}"]
+    found = [match[0] for kind in kinds if (match := re.search(kind, said, re.DOTALL))]
+    return found[0] if found else ""
+
+
+def tool_call(env_id: str, action: str) -> dict[str, Any]:
+    """Return the call of a tool that stands for an action, and one that makes no sense for none."""
+    (first, *_) = tools_of(env_id)
+    if found := re.fullmatch(r"(search|click)\[(.*)\]", action, re.DOTALL):
+        return {"name": found[1], "arguments": {"words" if found[1] == "search" else "name": found[2]}}
+    if found := re.fullmatch(r"```python\n(.*)\n```", action, re.DOTALL):
+        return {"name": "run_python", "arguments": {"code": found[1]}}
+    if found := re.fullmatch(r"\\boxed\{(.*)\}", action, re.DOTALL):
+        return {"name": "answer", "arguments": {"value": found[1]}}
+    (parameter,) = inspect.signature(first).parameters
+    return {"name": first.__name__, "arguments": {parameter if action else "nothing": action}}
+
+
+def native_actions(env_id: str, task_ids: list[str]) -> list[Trajectory]:
+    """Return the episodes of the player's actions as this package's own loop plays them."""
+    player = ScriptedPolicy(lambda request: action_of(env_id, request.info))
+    episodes = [Episode(task_id=task_id, group=i) for i, task_id in enumerate(task_ids)]
+    settings: dict[str, Any] = {"window": None, "prompt": "tools", "format": "none", "expert": True}
+    with closing(make_chat_vec(env_id, 4, max_episode_steps=MAX_STEPS, **settings)) as vec:
+        return rollout(vec, player, episodes, env_id=env_id, seed=0)
 
 
 class Actor:
     """Answers in the place of the model: calls a tool until the episode is over, then says so."""
 
-    def __init__(self, trainer: GRPOTrainer, nonsense: tuple[str, dict[str, str]]):
-        self._trainer, self._nonsense = trainer, nonsense
+    def __init__(self, trainer: GRPOTrainer):
+        self._trainer = trainer
         self._live: list[int] = []
         self.contexts: list[str] = []
 
@@ -101,33 +123,27 @@ class Actor:
     def _say(self, episode: TextEpisode) -> str:
         if episode.done:
             return "That was it."
-        said = action(episode.info)
-        name, arguments = self._nonsense if said == "no such thing" else tool_call(said)
-        call = json.dumps({"name": name, "arguments": arguments})
+        call = json.dumps(tool_call(episode.env_id, action_of(episode.env_id, episode.info)))
         return f"<tool_call>\n{call}\n</tool_call>"
 
 
-@pytest.mark.parametrize("env_id", N_TASKS)
+@pytest.mark.parametrize("env_id", FIRST_TASKS)
 def test_tools_played_by_the_trainer_bring_the_native_rewards(env_id, tmp_path, monkeypatch):
     settings: dict[str, Any] = {"max_episode_steps": MAX_STEPS, "expert": True}
-    rows = task_dataset(env_id, n=N_TASKS[env_id], library="trl", tools=True, **settings)
+    rows = task_dataset(env_id, n=FIRST_TASKS[env_id], library="trl", tools=True, **settings)
     played = trainer(tmp_path, rows, n=len(rows), environment_factory=environment_factory(env_id))
-    tool = tools_of(env_id)[0].__name__
-    actor = Actor(played, (tool, {"nothing": "of the kind"}))
+    actor = Actor(played)
     monkeypatch.setattr(played, "_generate_single_turn", actor.generate)
 
     played._generate_and_score_completions(list(played.train_dataset))
 
-    def say(info):
-        said = action(info)
-        return "" if said == "no such thing" else said
-
     task_ids = [row["task_id"] for row in rows]
-    kwargs: dict[str, Any] = {"prompt": "tools", "format": "none", "max_episode_steps": MAX_STEPS}
-    native = [outline(t) for t in play(env_id, task_ids, say, **kwargs)]
+    native = [outline(t) for t in native_actions(env_id, task_ids)]
     records = [environment.episode.record() for environment in played.environments]
     assert [outline_of(record) for record in records] == native
-    assert {True, False} == {episode["success"] for episode in native}
+    assert {True, False} == {
+        flag for episode in native for flag in (episode["success"], *episode["action_valid"])
+    }
     (name,) = played.reward_func_names
     assert list(played._logs["rewards"][name]) == pytest.approx(
         [sum(episode["rewards"]) for episode in native]
@@ -142,7 +158,7 @@ def test_the_trainer_takes_a_step_on_tool_calls_and_masks_what_they_answer(tmp_p
     settings: dict[str, Any] = {"max_episode_steps": 3, "expert": True}
     rows = task_dataset("ARL/Sokoban-v0", n=4, library="trl", tools=True, **settings)
     played = trainer(tmp_path, rows, environment_factory=environment_factory("ARL/Sokoban-v0"))
-    actor = Actor(played, ("move", {"direction": "sideways"}))
+    actor = Actor(played)
     monkeypatch.setattr(played, "_generate_single_turn", actor.generate)
     scored: list[dict[str, Any]] = []
     score = played._generate_and_score_completions
@@ -164,11 +180,10 @@ def test_the_trainer_takes_a_step_on_tool_calls_and_masks_what_they_answer(tmp_p
     assert played.state.log_history[0]["tools/failure_frequency"] == 0
 
 
-@pytest.mark.parametrize("env_id", N_TASKS)
+@pytest.mark.parametrize("env_id", FIRST_TASKS)
 def test_the_rollout_function_in_the_trainer_brings_the_native_rewards(env_id, tmp_path, monkeypatch):
-    say = action if env_id == "ARL/TIRMath-v0" else tagged
     settings: dict[str, Any] = {"max_episode_steps": MAX_STEPS, "expert": True}
-    rows = task_dataset(env_id, n=N_TASKS[env_id], library="trl", **settings)
+    rows = task_dataset(env_id, n=FIRST_TASKS[env_id], library="trl", **settings)
     begun: list[TextEpisode] = []
 
     class Begun(TextEpisode):
@@ -189,14 +204,14 @@ def test_the_rollout_function_in_the_trainer_brings_the_native_rewards(env_id, t
     def generate(prompt_ids, images, fields, num_generations, has_tool_images=False):
         live = [episode for episode in begun if not episode.done]
         assert len(prompt_ids) == len(live)
-        texts = [say(episode.info) for episode in live]
+        texts = [response_to(env_id, episode.info) for episode in live]
         return [[*tokenizer(text)["input_ids"], tokenizer.eos_token_id] for text in texts], None
 
     monkeypatch.setattr(played, "_generate_single_turn", generate)
     batch = played._generate_and_score_completions(list(played.train_dataset))
 
     task_ids = [row["task_id"] for row in rows]
-    trajectories = play(env_id, task_ids, say, max_episode_steps=MAX_STEPS)
+    trajectories = native_episodes(env_id, task_ids, max_episode_steps=MAX_STEPS)
     native = [outline(t) for t in trajectories]
     records = seen["episode"]
     assert [outline_of(record) for record in records] == native

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 import runpy
+from collections.abc import Callable
 from contextvars import ContextVar
 from types import SimpleNamespace
 from typing import Any
@@ -25,15 +26,18 @@ from verl.workers.rollout.llm_server import LLMServerClient
 from verl.workers.rollout.replica import TokenOutput
 
 from arl_gym.adapters import verl as adapter
-from arl_gym.adapters.episode import AsyncTextEpisode
+from arl_gym.adapters.episode import AsyncTextEpisode, TextEpisode
 from arl_gym.adapters.tasks import Row, task_dataset
 from arl_gym.agents.types import Trajectory
 from arl_gym.core import Message
 from arl_gym.errors import ConfigError
 from arl_gym.train.model import tiny_tokenizer
 from tests.adapters import peer_verl
-from tests.adapters.real.script import N_TASKS, Say, action, outline, outline_of, play, tagged
+from tests.adapters.real.outlines import outline, outline_of
+from tests.adapters.scripted import FIRST_TASKS, native_episodes, response_to
 from tests.conftest import ROOT
+
+Say = Callable[[TextEpisode], str]
 
 MAX_STEPS = 12
 PLAYING: ContextVar[AsyncTextEpisode] = ContextVar("PLAYING")
@@ -55,7 +59,7 @@ class Server:
 
     async def generate(self, request_id, *, prompt_ids, sampling_params, image_data=None, **kwargs):
         self.asked.append(sampling_params)
-        text = self._say(PLAYING.get().sync.info)
+        text = self._say(PLAYING.get().sync)
         ids = [*self._tokenizer(text)["input_ids"], self._tokenizer.eos_token_id]
         ids = ids[: sampling_params["max_tokens"]]
         told = {"min_global_steps": len(self.asked), "max_global_steps": len(self.asked)}
@@ -141,17 +145,16 @@ def dialogue(trajectory: Trajectory) -> list[Message]:
     return messages
 
 
-@pytest.mark.parametrize("env_id", N_TASKS)
+@pytest.mark.parametrize("env_id", FIRST_TASKS)
 def test_the_workers_batch_has_the_native_rewards_and_dialogues(env_id, tokenizer):
-    say = action if env_id == "ARL/TIRMath-v0" else tagged
     settings: dict[str, Any] = {"max_episode_steps": MAX_STEPS, "expert": True}
-    rows = task_dataset(env_id, n=N_TASKS[env_id], library="verl", **settings)
-    server = Server(say, tokenizer)
+    rows = task_dataset(env_id, n=FIRST_TASKS[env_id], library="verl", **settings)
+    server = Server(lambda episode: response_to(env_id, episode.info), tokenizer)
 
     batch = asyncio.run(worker(server, tokenizer).generate_sequences(batch_of(rows)))
 
     task_ids = [row["extra_info"]["task_id"] for row in rows]
-    native = play(env_id, task_ids, say, max_episode_steps=MAX_STEPS)
+    native = native_episodes(env_id, task_ids, max_episode_steps=MAX_STEPS)
     assert {True, False} == {trajectory.success for trajectory in native}
     for i, trajectory in enumerate(native):
         told = outline(trajectory)
@@ -178,42 +181,48 @@ def test_the_workers_batch_has_the_native_rewards_and_dialogues(env_id, tokenize
 
 def test_members_of_a_group_have_one_prompt(tokenizer):
     (row,) = task_dataset("ARL/Sokoban-v0", n=1, library="verl", max_episode_steps=2)
-    left = run(row, lambda info: "a", tokenizer)
-    right = run(row, lambda info: "bc", tokenizer)
+    left = run(row, lambda _: "a", tokenizer)
+    right = run(row, lambda _: "bc", tokenizer)
     assert left.prompt_ids == right.prompt_ids
     assert left.response_ids != right.response_ids
 
 
 def test_a_memory_window_gives_one_output_a_turn(tokenizer):
-    settings: dict[str, Any] = {"max_episode_steps": 4, "expert": True, "window": 1}
+    settings: dict[str, Any] = {"max_episode_steps": 4, "window": 1}
     (row,) = task_dataset("ARL/Sokoban-v0", n=1, library="verl", **settings)
-    outputs = run(row, tagged, tokenizer)
-    assert all(isinstance(output, AgentLoopOutput) for output in outputs)
-    assert outputs[0].metrics.generate_sequences > 0
-    assert outputs[0].metrics.tool_calls > 0
-    (native,) = play("ARL/Sokoban-v0", [row["extra_info"]["task_id"]], tagged, max_episode_steps=4, window=1)
-    assert len(outputs) == len(native.turns) == 4
-    for k, (output, turn) in enumerate(zip(outputs, native.turns, strict=True)):
-        shown = tokenizer.apply_chat_template(turn.messages, tokenize=False, add_generation_prompt=True)
+    said = ["<think>Up.</think><action>up</action>", "down", "<think></think><action>left</action>", ""]
+    prompts = []
+    with TextEpisode("ARL/Sokoban-v0", settings, task_id=row["extra_info"]["task_id"]) as episode:
+        for text in said:
+            prompts.append(episode.messages)
+            episode.act(text)
+        record = episode.record()
+    outputs = run(row, lambda episode: said[len(episode.record()["rewards"])], tokenizer)
+    assert len(outputs) == 4
+    for k, (output, messages, text) in enumerate(zip(outputs, prompts, said, strict=True)):
+        assert isinstance(output, AgentLoopOutput)
+        shown = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
         assert tokenizer.decode(output.prompt_ids) == shown
-        assert tokenizer.decode(output.response_ids) == f"{turn.response}<|im_end|>"
+        assert tokenizer.decode(output.response_ids) == f"{text}<|im_end|>"
         assert output.response_mask == [1] * len(output.response_ids)
         assert output.extra_fields["turn"] == k
-        assert outline_of(output.extra_fields["episode"]) == outline(native)
+        assert output.extra_fields["episode"] == record
         # What the TransferQueue does with each.
-        assert float(output.as_dict()["rm_scores"].sum()) == pytest.approx(sum(outline(native)["rewards"]))
+        assert float(output.as_dict()["rm_scores"].sum()) == pytest.approx(sum(record["rewards"]))
         assert output.extra_fields["reward_extra_info"]["n_turns"] == 4.0
+        assert output.metrics.generate_sequences > 0
+        assert output.metrics.tool_calls > 0
 
 
 def test_a_memory_window_is_refused_by_the_old_trainer(tokenizer):
     (row,) = task_dataset("ARL/Sokoban-v0", n=1, library="verl", window=1)
     with pytest.raises(ConfigError, match="use_v1=True"):
-        run(row, lambda info: "", tokenizer, use_v1=False)
+        run(row, lambda _: "", tokenizer, use_v1=False)
 
 
 def test_a_response_never_passes_its_length(tokenizer):
     (row,) = task_dataset("ARL/Sokoban-v0", n=1, library="verl", expert=True)
-    server = Server(lambda info: "<think></think><action>up</action>", tokenizer)
+    server = Server(lambda _: "<think></think><action>up</action>", tokenizer)
     # The response is five tokens and an end, what the env says to it has some 200.
     output = run(row, server, tokenizer, response_length=230)
     n_rooms = [asked["max_tokens"] for asked in server.asked]
@@ -230,13 +239,13 @@ def test_a_response_never_passes_its_length(tokenizer):
 def test_a_prompt_that_does_not_fit_is_refused_instead_of_cut(tokenizer):
     (row,) = task_dataset("ARL/Sokoban-v0", n=1, library="verl")
     with pytest.raises(ConfigError, match=r"rollout\.prompt_length=50"):
-        run(row, lambda info: "", tokenizer, prompt_length=50)
+        run(row, lambda _: "", tokenizer, prompt_length=50)
 
 
 def test_images_need_a_model_that_sees(tokenizer):
     (row,) = task_dataset("ARL/Sokoban-v0", n=1, library="verl", obs_mode="image")
     with pytest.raises(ValueError, match="Use a VL base model"):
-        run(row, lambda info: "", tokenizer)
+        run(row, lambda _: "", tokenizer)
 
 
 def test_the_loop_is_registered_by_the_name_in_the_rows():
