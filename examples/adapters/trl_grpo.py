@@ -13,7 +13,7 @@ from typing import Any
 import trl
 from datasets import Dataset
 
-from arl_gym.adapters.tasks import task_dataset
+from arl_gym.adapters import task_dataset
 from arl_gym.adapters.trl import environment_factory, episode_reward, rollout_func
 from arl_gym.train.model import tiny_model, tiny_tokenizer
 

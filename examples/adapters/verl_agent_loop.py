@@ -17,7 +17,7 @@ from typing import Any
 from verl.experimental.agent_loop.agent_loop import DictConfigWrap
 from verl.workers.rollout.replica import TokenOutput
 
-from arl_gym.adapters.tasks import task_dataset
+from arl_gym.adapters import task_dataset
 from arl_gym.adapters.verl import ArlGymAgentLoop
 from arl_gym.train.model import tiny_tokenizer
 
