@@ -85,22 +85,37 @@ def _skyrl(row: Row) -> Row:
     }
 
 
+def _trl(row: Row) -> Row:
+    """Columns of TRL: an environment with tools is chosen by `environment` and reset with the whole row.
+
+    A rollout function sees the prompt only, so that its message says the task. The episode brings the text.
+    """
+    task = {key: row[key] for key in ("env_id", "task_id", "env_kwargs")}
+    return {
+        **row,
+        "prompt": [{"role": "user", "content": "", "task": json.dumps(task)}],
+        "env_kwargs": json.dumps(row["env_kwargs"]),
+        "environment": row["env_id"],
+    }
+
+
 def _verl(row: Row) -> Row:
     """Columns of verl: it makes the agent loop that `agent_name` names, with the row as keyword arguments."""
-    task = {key: row[key] for key in ("env_id", "task_id", "seed", "split", "env_kwargs")}
+    task = {key: row[key] for key in ("env_id", "task_id", "seed", "split")}
     return {
         "prompt": row["prompt"],
         "data_source": row["env_id"],
         "agent_name": NAME,
         "reward_model": {"style": "rule", "ground_truth": row["task_id"]},
-        "extra_info": task,
+        # By the index verl tells prompts apart, in its traces.
+        "extra_info": {**task, "env_kwargs": json.dumps(row["env_kwargs"]), "index": row["seed"]},
     }
 
 
 LAYOUTS: dict[str, Callable[[Row], Row]] = {
     "plain": lambda row: row,
     "skyrl": _skyrl,
-    "trl": lambda row: row,
+    "trl": _trl,
     "verl": _verl,
 }
 """From a plain row to a library's."""

@@ -51,7 +51,7 @@ def test_verl_gets_its_columns():
     assert row["agent_name"] == "arl_gym"
     assert row["data_source"] == "ARL/Sokoban-v0"
     assert row["extra_info"]["task_id"] == "test-000000"
-    assert row["extra_info"]["env_kwargs"] == {"split": "test"}
+    assert json.loads(row["extra_info"]["env_kwargs"]) == {"split": "test"}
 
 
 def test_skyrl_gets_its_columns():
