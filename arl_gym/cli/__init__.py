@@ -38,6 +38,7 @@ COMMANDS: dict[str, Command] = {
     "list": Command("show the environments", "arl_gym.cli.listing"),
     "play": Command("play an environment in the terminal", "arl_gym.cli.play"),
     "eval": Command("measure a policy on a fixed list of tasks", "arl_gym.cli.evaluation"),
+    "check": Command("try an environment against the contract", "arl_gym.cli.checking"),
     "bench": Command("measure the speed of an environment", "arl_gym.cli.bench"),
     "replay": Command("show recorded episodes in the terminal or as a web page", "arl_gym.cli.replay"),
     "serve-webshop": Command("serve the web store to people and browsers", "arl_gym.cli.serve_webshop"),
