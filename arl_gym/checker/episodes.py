@@ -88,7 +88,7 @@ def garbage_costs_a_step_and_never_raises(probe: Probe) -> None:
     """Any string is a legal action: garbage costs a step and never raises."""
     with probe.env() as env:
         if not takes_text(env):
-            raise NotApplicable("its actions are not strings")
+            raise NotApplicable("its action space does not take every string")
         limit = max_steps(env)
         env.reset(seed=probe.seed)
         for t in range(limit or len(_GARBAGE)):
@@ -111,7 +111,7 @@ def an_action_that_is_no_string_raises_and_costs_nothing(probe: Probe) -> None:
     """
     with probe.base() as one, probe.base() as two:
         if not takes_text(one):
-            raise NotApplicable("its actions are not strings")
+            raise NotApplicable("its action space does not take every string")
         moments, actions = probe.play(one, probe.seed)
         two.reset(seed=probe.seed)
         for wrong in (None, 7, ["a list"]):
@@ -153,7 +153,10 @@ def an_episode_ends_once_and_in_time(probe: Probe) -> None:
 
 
 def a_step_needs_a_running_episode(probe: Probe) -> None:
-    """A step before the first reset and after the end raises."""
+    """A step before the first reset and after the end raises.
+
+    Keep in the environment whether an episode runs.
+    """
     with probe.base() as env:
         env.action_space.seed(probe.seed)
         _require_raises(env, env.action_space.sample(), "step() before the first reset")

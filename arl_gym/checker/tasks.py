@@ -13,7 +13,7 @@ _NO_TASK = "no such task"
 
 def a_task_id_gives_its_task(probe: Probe) -> None:
     """`reset(options={"task_id": ...})` gives that task and its first observation, whatever the seed."""
-    with probe.env() as one, probe.env() as two:
+    with probe.base_with("task_ids") as one, probe.base() as two:
         for seed in probe.seeds():
             obs, info = one.reset(seed=seed)
             task_id = info["task_id"]

@@ -70,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What a model wrote may hold what no terminal can show.
         sys.stdout.reconfigure(errors="backslashreplace")
+    if "" not in sys.path:
+        sys.path.append("")  # environments of the folder one works in, module:id, are rarely installed
     try:
         code = _run(args)
         sys.stdout.flush()  # a closed pipe shows here rather than at exit

@@ -2,8 +2,6 @@
 
 import argparse
 import importlib
-import os
-import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -36,8 +34,6 @@ def run(args: list[str]) -> int:
     )
     p.add_argument("--episodes", type=positive_int, default=3, help="seeds that most rules are tried on")
     p.add_argument("--seed", type=int, default=0, help="the first of them")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())  # as `python -m` does: an author's module is rarely installed
     options = p.parse_args(args)
     report = conformance(_maker(options.target, options.env), episodes=options.episodes, seed=options.seed)
     print(report)

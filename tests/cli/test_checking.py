@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from arl_gym.cli import main
@@ -23,8 +25,8 @@ gym.register("Own/Good-v0", "own_env:Good")
 def _folder_of_the_author(tmp_path, monkeypatch):
     (tmp_path / "own_env.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)  # so that it is not left there
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.delitem(sys.modules, "own_env", raising=False)
 
 
 @pytest.mark.parametrize("env", ["own_env:Good", "own_env:Own/Good-v0"])
