@@ -57,7 +57,7 @@ def draw_up_tasks() -> dict[str, list[str]]:
     tasks = {split: list[str]() for split in SPLITS}
     for small in range(2, 14):
         for large in range(small + 1, 16):
-            for goal in range(1, large):
+            for goal in range(2, large):
                 task_id = f"{small}-{large}-{goal}"
                 if goal % gcd(small, large) == 0 and len(solve((small, large), (0, 0), goal)) > 1:
                     tasks[split_of(task_id)].append(task_id)

@@ -672,6 +672,37 @@ def test_an_env_with_the_required_keys_only_passes_and_hears_what_was_not_tried(
     }
 
 
+class OneSplitOnly(Counting):
+    """Knows no other split; its episodes are too long to be played to the end."""
+
+    def __init__(self, *, split="train"):
+        if split != "train":
+            raise ConfigError(f"unknown split {split!r}")
+        super().__init__(max_steps=100_000)
+
+    def task_ids(self, split=None):
+        if split not in (None, "train"):
+            raise ConfigError(f"unknown split {split!r}")
+        return super().task_ids("train")
+
+    def _begin(self, task_id):
+        super()._begin(task_id)
+        self.goal = 700
+
+    def _admissible(self):
+        return ["wait"]
+
+
+@pytest.mark.usefixtures("in_process")
+def test_a_single_split_and_a_long_episode_leave_rules_untried():
+    report = conformance(OneSplitOnly, episodes=1)
+    assert report.broken == []
+    reasons = [f.detail for f in report.not_tried]
+    assert reasons.count("it has no two splits") == 2
+    assert reasons.count("no episode ended within 200 steps") == 2
+    assert reasons.count("idling does not lead to the step limit") == 1
+
+
 class Silent(Counting):
     def expert_action(self):
         raise NotImplementedError

@@ -10,9 +10,11 @@ the contract is checked where the environment offers it. A rule that could not b
 """
 
 import inspect
+import traceback
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -142,6 +144,8 @@ def _try(rule: Rule, probe: Probe) -> Finding:
     except Mismatch as err:
         return Finding(title=title, outcome="broken", detail=str(err), hint=hint)
     except Exception as err:  # an environment of others may raise anything
-        detail = f"expected no exception, got {one_line(err)}"
+        frame = traceback.extract_tb(err.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}, line {frame.lineno}"
+        detail = f"expected no exception, got {one_line(err)} ({place})"
         return Finding(title=title, outcome="broken", detail=detail, hint=hint)
     return Finding(title=title, outcome="holds")

@@ -14,7 +14,9 @@ from arl_gym.rng import Rng
 Env = gym.Env[Any, Any]
 
 _STEP_CAP = 200
-"""Steps after which an episode of unknown length is left."""
+"""Steps after which an episode of great or unknown length is left."""
+_EXPERT_CAP = 5_000
+"""The same for the expert, who should come to an end."""
 _SHOWN = 300
 """Characters of a value that a report shows."""
 
@@ -130,7 +132,7 @@ class Probe:
         if not hasattr(env.unwrapped, "expert_action"):
             raise NotApplicable("it has no expert_action()")
         moments = [reset(env, seed)]
-        while not moments[-1].is_last and len(moments) <= (max_steps(env) or _STEP_CAP):
+        while not moments[-1].is_last and len(moments) <= _EXPERT_CAP:
             try:
                 action = env.unwrapped.expert_action()
             except NotImplementedError as err:
@@ -172,9 +174,9 @@ def takes_text(env: Env) -> bool:
 
 
 def max_steps(env: Env) -> int | None:
-    """Return the step limit of the episode, if the environment or its spec tells it."""
+    """Return the step limit of the episode, if it is told and can be reached here."""
     limit = getattr(env.unwrapped, "max_steps", None) or (env.spec and env.spec.max_episode_steps)
-    return int(limit) if limit else None
+    return int(limit) if limit and limit <= _STEP_CAP else None
 
 
 def require(holds: bool, expected: str, got: object, where: str = "") -> None:

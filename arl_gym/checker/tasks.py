@@ -1,5 +1,7 @@
 """Rules about tasks: their ids, splits and content."""
 
+from collections.abc import Collection
+
 from arl_gym.checker.probe import Mismatch, NotApplicable, Probe, require, require_equal, require_same_info
 from arl_gym.core import SPLITS
 from arl_gym.errors import ConfigError
@@ -69,6 +71,7 @@ def splits_share_no_task(probe: Probe) -> None:
                 splits[split] = env.task_ids(split)
             except ConfigError:
                 continue  # not every environment has every split
+        _require_several(splits)
         for a, ids in splits.items():
             for b in splits.keys() - {a}:
                 shared = [ids[k] for k in range(min(len(ids), _FEW)) if ids[k] in splits[b]]
@@ -81,6 +84,7 @@ def splits_share_no_content(probe: Probe) -> None:
     Decide by the content itself in which split it goes, by its digest for example.
     """
     found: dict[str, tuple[str, str]] = {}
+    opened: list[str] = []
     with probe.base_with("task_ids"):
         pass
     for split in SPLITS:
@@ -97,6 +101,13 @@ def splits_share_no_content(probe: Probe) -> None:
                     )
         except ConfigError:
             continue  # not every environment has every split
+        opened.append(split)
+    _require_several(opened)
+
+
+def _require_several(splits: Collection[str]) -> None:
+    if len(splits) < 2:
+        raise NotApplicable("it has no two splits")
 
 
 RULES = (

@@ -12,6 +12,7 @@ from arl_gym.checker.probe import Probe, require, require_same_play, reset, step
 from arl_gym.core import INFO_TYPES
 
 _REQUIRED = ("task_id", "success")
+_OF_THE_TASK = ("task_id", "task", "dataset", "split", "content_hash")
 
 
 def gymnasium_accepts_the_environment(probe: Probe) -> None:
@@ -116,7 +117,7 @@ def an_episode_keeps_its_task(probe: Probe) -> None:
     with probe.env() as env:
         for seed in probe.seeds():
             first, *later = (m.info for m in probe.play(env, seed)[0])
-            for key in {"task_id", "task", "dataset", "split", "content_hash"} & first.keys():
+            for key in (k for k in _OF_THE_TASK if k in first):
                 for t, info in enumerate(later, 1):
                     got = info.get(key)
                     require(got == first[key], f"info[{key!r}] = {first[key]!r}", got, f"step {t}")
