@@ -1,17 +1,38 @@
-"""The page on one's own environment shows the example, all of it, in the example's order."""
+"""The page on one's own environment shows the example, all of it, and says of it what is true."""
 
 import re
 
+import gymnasium as gym
+
+from arl_gym import make_chat_env
+from arl_gym.checker import conformance
 from tests.conftest import ROOT
+
+PAGE = (ROOT / "docs" / "your-own-environment.md").read_text(encoding="utf-8")
+
+
+def code_blocks(text):
+    return re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
 def test_the_code_of_the_page_is_the_code_of_the_example():
-    page = (ROOT / "docs" / "your-own-environment.md").read_text(encoding="utf-8")
     code = (ROOT / "examples" / "own_environment.py").read_text(encoding="utf-8")
     # The page leaves out the docstring, what is for the type checker, and what the script prints.
     code = code.partition('"""\n\n')[2].replace("  # type: ignore[arg-type]", "")
-    code = code.partition('if __name__ == "__main__":')[0]
-    rest = code
-    for block in re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL):
+    rest = code.partition('if __name__ == "__main__":')[0]
+    for block in code_blocks(PAGE):
         rest = rest.lstrip().removeprefix(block)
     assert rest.strip() == ""
+
+
+def test_the_foreign_environment_of_the_page_breaks_the_rules_that_the_page_names(monkeypatch):
+    monkeypatch.setattr(gym.envs.registration, "registry", dict(gym.registry))
+    names = {"make_chat_env": make_chat_env, "conformance": conformance, "__name__": "page"}
+    for block in code_blocks(PAGE.partition("## An environment that you already have")[2]):
+        exec(compile(block, "page", "exec"), names)
+    report = names["report"]
+    assert [finding.title for finding in report.broken] == [
+        "Gymnasium's `check_env` passes",
+        "Every observation lies in the observation space",
+        "A step before the first reset and after the end raises",
+    ]
