@@ -1,6 +1,7 @@
 """The page on one's own environment shows the example, all of it, and says of it what is true."""
 
 import re
+from typing import Any
 
 import gymnasium as gym
 
@@ -27,7 +28,7 @@ def test_the_code_of_the_page_is_the_code_of_the_example():
 
 def test_the_foreign_environment_of_the_page_breaks_the_rules_that_the_page_names(monkeypatch):
     monkeypatch.setattr(gym.envs.registration, "registry", dict(gym.registry))
-    names = {"make_chat_env": make_chat_env, "conformance": conformance, "__name__": "page"}
+    names: dict[str, Any] = {"make_chat_env": make_chat_env, "conformance": conformance, "__name__": "page"}
     for block in code_blocks(PAGE.partition("## An environment that you already have")[2]):
         exec(compile(block, "page", "exec"), names)
     report = names["report"]

@@ -60,6 +60,27 @@ def test_every_pair_of_options_keeps_the_contract(env_id, kwargs, monkeypatch):
     assert conformance(partial(gym.make, env_id, **kwargs), episodes=1).broken == []
 
 
+def vector_run(env_id, mode, kwargs):
+    vec = gym.make_vec(env_id, num_envs=2, autoreset_mode=mode, **kwargs)
+    vec.action_space.seed(3)
+    out = [vec.reset(seed=11)]
+    for _ in range(2 * 20 + 2):
+        out.append(vec.step(vec.action_space.sample()))
+        ended = out[-1][2] | out[-1][3]
+        if mode is AutoresetMode.DISABLED and ended.any():
+            out.append(vec.reset(options={"reset_mask": ended}))
+    vec.close()
+    return out
+
+
+@pytest.mark.parametrize(("env_id", "kwargs"), CHOICES, ids=CHOICE_IDS)
+def test_make_vec_runs_from_one_seed_are_alike_in_every_autoreset_mode(env_id, kwargs):
+    for mode in AutoresetMode:
+        one, two = (vector_run(env_id, mode, kwargs) for _ in range(2))
+        assert data_equivalence(one, two, exact=True)
+        assert kwargs["max_steps"] == 50 or sum((m[2] | m[3]).sum() for m in one if len(m) == 5) >= 2
+
+
 @pytest.mark.parametrize(("size", "boxes"), [([7, 6], 2), ([10, 10], 4)])
 def test_other_rooms_keep_the_contract(size, boxes):
     make = partial(gym.make, "arl_gym:ARL/Sokoban-v0", obs_mode="grid", dim_room=size, num_boxes=boxes)
