@@ -34,7 +34,7 @@ from arl_gym.core import is_image
 from arl_gym.rng import Rng
 from arl_gym.vector import TextVectorEnv
 
-_DRAWN_STEPS = 5
+_DRAWN_STEPS = 3
 """Steps of an episode that is drawn."""
 _VECTOR_STEPS = 120
 """Most steps of a vector run."""

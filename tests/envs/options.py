@@ -47,7 +47,6 @@ OPTIONS: dict[str, dict[str, tuple[Any, ...]]] = {
     "ARL/WebShop-v0": {
         "split": SPLITS,
         "catalogue": ("full", "mini"),
-        "num_products": (None, 2_000),
         "num_tasks": (None, 6),
         "obs_mode": ("text", "text_rich", "html", "url"),
         "results_per_page": (10, 3),
@@ -69,6 +68,7 @@ BESIDE: dict[str, set[str]] = {
         "dataset",
         "data_dir",
         "goals",
+        "num_products",
         "split_mode",
         "nouns",
         "frontend",
