@@ -2,7 +2,7 @@
 
 The options that need nothing beside the package are in `options.py`, and every value of each is tried with
 every value of every other one, in some 60 environments. Whole products were tried once, without a find:
-Sokoban's views (135), the rules of TIR-Math (24), the pages of WebShop (32), kinds and rooms of ALFWorld (16).
+Sokoban's views (135), TIR-Math's rules (24), WebShop's pages (32), kinds and rooms of ALFWorld (16).
 """
 
 import importlib
