@@ -1,5 +1,6 @@
 import sys
 
+import gymnasium as gym
 import pytest
 
 from arl_gym.cli import main
@@ -27,6 +28,7 @@ def _folder_of_the_author(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.delitem(sys.modules, "own_env", raising=False)
+    monkeypatch.delitem(gym.registry, "Own/Good-v0", raising=False)
 
 
 @pytest.mark.parametrize("env", ["own_env:Good", "own_env:Own/Good-v0"])
