@@ -3,6 +3,7 @@
 import argparse
 import re
 import shlex
+import shutil
 
 import pytest
 
@@ -120,9 +121,10 @@ def test_the_command_lines_of_a_page_are_understood(page, tmp_path, monkeypatch,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", parse_and_stop)
     monkeypatch.setattr("arl_gym.cli.cloning.runs_by_env", stop)
-    for file in ("my-run.toml", "runs/trained/config.toml"):  # what the pages go on from
+    for file in ("my-run.toml", "jugs.toml", "runs/trained/config.toml"):  # what the pages go on from
         (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / file).write_text("steps = 3\n")
+    shutil.copy(ROOT / "examples" / "own_environment.py", tmp_path)
     for args in command_lines(page.read_text(encoding="utf-8")):
         assert is_understood(args), f"{args}: {capsys.readouterr().err}"
 
