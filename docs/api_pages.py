@@ -21,7 +21,7 @@ PAGES: dict[str, tuple[str, tuple[str, ...]]] = {
         "Environments",
         (
             "arl_gym.core",
-            "arl_gym.checker: check_text_env",
+            "arl_gym.checker: check_text_env, conformance, Report, Finding",
             "arl_gym.tools",
             "arl_gym.errors",
             "arl_gym.rng",
