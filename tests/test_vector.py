@@ -297,7 +297,7 @@ def test_a_killed_worker_ends_its_own_running_episodes_and_no_other(workers):
 
 def test_a_worker_killed_while_idle_is_noticed_at_the_next_send(workers):
     begin(workers, ["train/1"] * 3)
-    process = workers._workers[0]._process
+    process = workers._workers[0].channel.process
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     workers.send(0, "up")
@@ -424,12 +424,12 @@ SCRIPT = textwrap.dedent(
     vec.send(1, "hey")
     result, = vec.recv()
     for worker in vec._workers:
-        os.kill(worker._process.pid, signal.SIGINT)
+        os.kill(worker.channel.process.pid, signal.SIGINT)
     vec.send_reset(0)
     vec.recv()
     vec.send(0, "still here")
     vec.recv()
-    pids = " ".join(str(w._process.pid) for w in vec._workers)
+    pids = " ".join(str(w.channel.process.pid) for w in vec._workers)
     sys.stdout.write(f"{result.observation} {result.info['me'] is Here} {pids}\\n")
     sys.stdout.flush()
     os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,199 @@
+"""Workers of a `TextVectorEnv` that are actors of a Ray cluster: `TextVectorEnv(env_fns, workers="ray:16")`.
+
+Everything sent to an actor since the last `recv` travels as one remote call, and its answers come back as one
+list: a round over thousands of environments costs one Ray message an actor.
+"""
+
+import os
+import queue
+import secrets
+import sys
+import threading
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+from arl_gym.errors import DependencyMissing
+from arl_gym.worker import one_line, serve
+
+try:
+    import ray
+    from ray.exceptions import RayError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+except ImportError as err:
+    raise DependencyMissing("workers='ray'", "ray") from err
+
+LINGER_S = 0.02
+"""How long an answer waits in its actor for those of its neighbours, to travel with them."""
+
+
+class RayActors:
+    """Host of workers that are actors.
+
+    Without `ray.init` before, it joins the cluster of RAY_ADDRESS or one that runs on this machine, or starts
+    one. That stays for the next vector environment, until the program ends.
+    """
+
+    def __init__(self) -> None:
+        if not ray.is_initialized():
+            ray.init()
+        # Not all vector environments of a cluster begin with its first node.
+        self._offset = secrets.randbelow(1 << 16)
+
+    def start(self, number: int) -> "Actor":
+        """Have an actor placed on one of the nodes that are left."""
+        slots = cpu_slots()
+        return Actor(slots[(self._offset + number) % len(slots)] if slots else None)
+
+    def wait(self, channels: "Sequence[Actor]", timeout_s: float) -> "Sequence[Actor]":
+        """Wait until an actor has answered or is gone; return those, none if the time is up."""
+        ray.wait([channel.awaited() for channel in channels], timeout=timeout_s)
+        return [channel for channel in channels if channel.ready()]
+
+
+def cpu_slots() -> list[str]:
+    """Return the id of its node for each CPU of the cluster, the nodes in turn."""
+    cpus = {node["NodeID"]: int(node["Resources"].get("CPU", 0)) for node in ray.nodes() if node["Alive"]}
+    return [node for k in range(max(cpus.values(), default=0)) for node, n in cpus.items() if k < n]
+
+
+class Actor:
+    """The channel to an actor on a node, or wherever there will be room.
+
+    The actor needs a free CPU to be placed and keeps none, which is Ray's default: environments of training
+    and evaluation, which take turns, share the CPUs, and what replaces a hanging actor waits for nothing.
+    """
+
+    def __init__(self, node: str | None):
+        strategy = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=True)
+        server = ray.remote(scheduling_strategy=strategy, concurrency_groups={"mail": 1})(Server)
+        self._actor = server.remote([path or os.getcwd() for path in sys.path])
+        self._exchange = self._actor.exchange.options(concurrency_group="mail")
+        self._place = self._actor.place.options(concurrency_group="mail").remote()
+        self._life = self._actor.serve.remote()
+        self._calls: deque[Any] = deque()  # each brings a reply or more
+        self._outbox: list[bytes] = []
+        self._inbox: deque[bytes] = deque()
+        self._unanswered = 0
+        self._end = "it has ended"
+
+    def send(self, message: bytes) -> None:
+        """Keep a message for the next flush."""
+        if _is_done(self._life):
+            raise OSError("the actor is gone")
+        self._outbox.append(message)
+        self._unanswered += 1
+
+    def flush(self) -> None:
+        """Send what was kept in one call; if that is nothing, ask for the answers that are still to come."""
+        if self._outbox or (self._unanswered and not self._calls):
+            self._calls.append(self._exchange.remote(self._outbox))
+            self._outbox = []
+
+    def awaited(self) -> Any:
+        """Return what is done when the next reply is there, or the end."""
+        return self._calls[0] if self._calls else self._life
+
+    def ready(self) -> bool:
+        """Return whether there is a reply, or the end."""
+        return bool(self._inbox) or _is_done(self.awaited())
+
+    def receive(self) -> bytes:
+        """Return the next reply."""
+        if not self._inbox:
+            try:
+                self._inbox.extend(ray.get(self.awaited()) or ())
+            except RayError as err:
+                self._end = _cause(err)
+                raise EOFError(self._end) from err
+            if not self._inbox:
+                raise EOFError(self._end)
+            self._calls.popleft()
+        self._unanswered -= 1
+        return self._inbox.popleft()
+
+    def excuse(self) -> str:
+        """Say that it was not placed, if that is it."""
+        if _is_done(self._place):
+            return ""
+        total, free = (of().get("CPU", 0) for of in (ray.cluster_resources, ray.available_resources))
+        return f": Ray found no free CPU to place its actor ({total:g} in the cluster, {free:g} free)"
+
+    def obituary(self) -> str:
+        """Say how the actor ended, and where it was."""
+        return f"{self._whereabouts()}is gone: {self._end}"
+
+    def _whereabouts(self) -> str:
+        try:
+            host, pid = ray.get(self._place, timeout=0)
+        except RayError:
+            return ""
+        return f"(process {pid} on {host}) "
+
+    def close(self) -> None:
+        """Send the empty message, at which the actor closes its environments."""
+        if ray.is_initialized():
+            self._exchange.remote([b""])
+
+    def end(self, grace_s: float) -> None:
+        """Wait for the actor to close its environments, and kill it."""
+        if ray.is_initialized():  # else the user has shut Ray down, actors and all
+            ray.wait([self._life], timeout=grace_s)
+            ray.kill(self._actor)
+
+
+def _is_done(ref: Any) -> bool:
+    return bool(ray.wait([ref], timeout=0)[0])
+
+
+def _cause(err: RayError) -> str:
+    """Return what Ray knows of an actor's end, without its advice."""
+    text = one_line(err)
+    _, _, cause = text.partition("The actor is dead because ")
+    return (cause or text).partition(" Some common causes")[0][:300]
+
+
+class Server:
+    """The actor. `serve` runs as long as it lives; `exchange`, in another thread, carries its mail."""
+
+    def __init__(self, path: list[str]):
+        os.dup2(2, 1)  # what an env prints must not mix with the program's output
+        # The driver's modules first, where this machine has them too.
+        theirs = [p for p in path if os.path.exists(p)]
+        sys.path[:] = [*theirs, *(p for p in sys.path if p not in theirs)]
+        self._inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._changed = threading.Condition()
+        self._outbox: list[bytes] = []
+        self._owed = 0
+        self._over = False
+
+    def place(self) -> tuple[str, int]:
+        """Return the address of the node, and the process."""
+        return ray.util.get_node_ip_address(), os.getpid()
+
+    def serve(self) -> None:
+        """Serve a shard until the empty message."""
+        try:
+            serve(self._inbox.get, self._reply)
+        finally:
+            with self._changed:
+                self._over = True
+                self._changed.notify()
+
+    def _reply(self, reply: bytes) -> None:
+        with self._changed:
+            self._outbox.append(reply)
+            self._owed -= 1
+            if len(self._outbox) == 1 or not self._owed:
+                self._changed.notify()
+
+    def exchange(self, messages: list[bytes]) -> list[bytes]:
+        """Take in messages; wait for a reply and return it with those that follow soon, [] after the end."""
+        with self._changed:
+            self._owed += len(messages)
+            for message in messages:
+                self._inbox.put(message)
+            self._changed.wait_for(lambda: self._outbox or self._over)
+            self._changed.wait_for(lambda: not self._owed or self._over, LINGER_S)
+            replies, self._outbox = self._outbox, []
+            return replies
