@@ -4,13 +4,15 @@ Everything sent to an actor since the last `recv` travels as one remote call, an
 list: a round over thousands of environments costs one Ray message an actor.
 """
 
+import itertools
 import os
 import queue
 import secrets
 import sys
 import threading
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from arl_gym.errors import DependencyMissing
@@ -18,7 +20,7 @@ from arl_gym.worker import one_line, serve
 
 try:
     import ray
-    from ray.exceptions import RayError
+    from ray.exceptions import RayActorError, RayError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError as err:
     raise DependencyMissing("workers='ray'", "ray") from err
@@ -37,18 +39,26 @@ class RayActors:
     def __init__(self) -> None:
         if not ray.is_initialized():
             ray.init()
-        # Not all vector environments of a cluster begin with its first node.
-        self._offset = secrets.randbelow(1 << 16)
+        # A random start: several vector environments should not all begin with the same node.
+        self._turn = itertools.count(secrets.randbelow(1 << 16))
 
-    def start(self, number: int) -> "Actor":
-        """Have an actor placed on one of the nodes that are left."""
+    def start(self) -> "Actor":
+        """Have an actor placed on a node."""
+        return Actor(self._next_node)
+
+    def _next_node(self) -> str | None:
         slots = cpu_slots()
-        return Actor(slots[(self._offset + number) % len(slots)] if slots else None)
+        return slots[next(self._turn) % len(slots)] if slots else None
 
     def wait(self, channels: "Sequence[Actor]", timeout_s: float) -> "Sequence[Actor]":
         """Wait until an actor has answered or is gone; return those, none if the time is up."""
-        ray.wait([channel.awaited() for channel in channels], timeout=timeout_s)
-        return [channel for channel in channels if channel.ready()]
+        until = time.monotonic() + timeout_s
+        while True:
+            left = until - time.monotonic()
+            ray.wait([channel.awaited() for channel in channels], timeout=max(0.0, left))
+            ready = [channel for channel in channels if channel.ready()]
+            if ready or left <= 0:
+                return ready
 
 
 def cpu_slots() -> list[str]:
@@ -58,45 +68,69 @@ def cpu_slots() -> list[str]:
 
 
 class Actor:
-    """The channel to an actor on a node, or wherever there will be room.
+    """The channel to an actor.
 
     The actor needs a free CPU to be placed and keeps none, which is Ray's default: environments of training
     and evaluation, which take turns, share the CPUs, and what replaces a hanging actor waits for nothing.
+
+    Args:
+        next_node: Names a node to prefer, None if there is none yet; another one each time.
     """
 
-    def __init__(self, node: str | None):
-        strategy = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=True)
-        server = ray.remote(scheduling_strategy=strategy, concurrency_groups={"mail": 1})(Server)
-        self._actor = server.remote([path or os.getcwd() for path in sys.path])
-        self._exchange = self._actor.exchange.options(concurrency_group="mail")
-        self._place = self._actor.place.options(concurrency_group="mail").remote()
-        self._life = self._actor.serve.remote()
+    def __init__(self, next_node: Callable[[], str | None]):
+        self._next_node = next_node
         self._calls: deque[Any] = deque()  # each brings a reply or more
         self._outbox: list[bytes] = []
         self._inbox: deque[bytes] = deque()
         self._unanswered = 0
         self._end = "it has ended"
+        self._place()
+
+    def _place(self) -> None:
+        node = self._next_node()
+        strategy = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=True)
+        server = ray.remote(scheduling_strategy=strategy, concurrency_groups={"mail": 1})(Server)
+        self._actor = server.remote([path or os.getcwd() for path in sys.path])
+        self._exchange = self._actor.exchange.options(concurrency_group="mail")
+        self._placed = self._actor.place.options(concurrency_group="mail").remote()
+        self._where: tuple[str, int] | None = None
+        self._life = self._actor.serve.remote()
 
     def send(self, message: bytes) -> None:
         """Keep a message for the next flush."""
-        if _is_done(self._life):
+        if self._where is not None and _is_done(self._life):
             raise OSError("the actor is gone")
         self._outbox.append(message)
         self._unanswered += 1
 
     def flush(self) -> None:
         """Send what was kept in one call; if that is nothing, ask for the answers that are still to come."""
-        if self._outbox or (self._unanswered and not self._calls):
+        if self._where is not None and (self._outbox or (self._unanswered and not self._calls)):
             self._calls.append(self._exchange.remote(self._outbox))
             self._outbox = []
 
     def awaited(self) -> Any:
-        """Return what is done when the next reply is there, or the end."""
+        """Return what must be done before a reply is there, or the end."""
+        if self._where is None:
+            return self._placed
         return self._calls[0] if self._calls else self._life
 
     def ready(self) -> bool:
         """Return whether there is a reply, or the end."""
+        if self._where is None and _is_done(self._placed) and not self._settle():
+            return True
         return bool(self._inbox) or _is_done(self.awaited())
+
+    def _settle(self) -> bool:
+        """Send what has waited for the place, or look for another one; return False where that is no use."""
+        try:
+            self._where = ray.get(self._placed)
+            self.flush()
+        except RayActorError as err:
+            if err.actor_init_failed:
+                return False
+            self._place()  # the node was lost before the actor was on it
+        return True
 
     def receive(self) -> bytes:
         """Return the next reply."""
@@ -114,31 +148,26 @@ class Actor:
 
     def excuse(self) -> str:
         """Say that it was not placed, if that is it."""
-        if _is_done(self._place):
+        if self._where is not None:
             return ""
         total, free = (of().get("CPU", 0) for of in (ray.cluster_resources, ray.available_resources))
         return f": Ray found no free CPU to place its actor ({total:g} in the cluster, {free:g} free)"
 
     def obituary(self) -> str:
         """Say how the actor ended, and where it was."""
-        return f"{self._whereabouts()}is gone: {self._end}"
-
-    def _whereabouts(self) -> str:
-        try:
-            host, pid = ray.get(self._place, timeout=0)
-        except RayError:
-            return ""
-        return f"(process {pid} on {host}) "
+        where = "" if self._where is None else f"(process {self._where[1]} on {self._where[0]}) "
+        return f"{where}is gone: {self._end}"
 
     def close(self) -> None:
         """Send the empty message, at which the actor closes its environments."""
-        if ray.is_initialized():
+        if ray.is_initialized() and self._where is not None:
             self._exchange.remote([b""])
 
     def end(self, grace_s: float) -> None:
         """Wait for the actor to close its environments, and kill it."""
         if ray.is_initialized():  # else the user has shut Ray down, actors and all
-            ray.wait([self._life], timeout=grace_s)
+            if self._where is not None:
+                ray.wait([self._life], timeout=grace_s)
             ray.kill(self._actor)
 
 

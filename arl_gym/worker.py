@@ -231,7 +231,7 @@ class Channel(Protocol):
 class Host(Protocol):
     """What workers run on."""
 
-    def start(self, number: int) -> Channel:
+    def start(self) -> Channel:
         """Start a worker around `serve`."""
         ...
 
@@ -269,7 +269,7 @@ class Worker:
 
     def start(self) -> None:
         """Start it; its "ready" is the first reply."""
-        self.channel = self._host.start(self.number)
+        self.channel = self._host.start()
         self.traits: Traits | None = None
         self.deadline = time.monotonic() + self._start_timeout_s
         with contextlib.suppress(OSError):  # it died at once: the next read says so
@@ -343,7 +343,7 @@ class Worker:
 class Processes:
     """Host of workers that are processes of this machine."""
 
-    def start(self, number: int) -> "Process":
+    def start(self) -> "Process":
         """Start a process."""
         return Process()
 
