@@ -7,6 +7,7 @@ list: a round over thousands of environments costs one Ray message an actor.
 import itertools
 import os
 import queue
+import re
 import secrets
 import sys
 import threading
@@ -89,7 +90,7 @@ class Actor:
     def _place(self) -> None:
         node = self._next_node()
         strategy = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=True)
-        server = ray.remote(scheduling_strategy=strategy, concurrency_groups={"mail": 1})(Server)
+        server = _REMOTE_SERVER.options(scheduling_strategy=strategy)
         self._actor = server.remote([path or os.getcwd() for path in sys.path])
         self._exchange = self._actor.exchange.options(concurrency_group="mail")
         self._placed = self._actor.place.options(concurrency_group="mail").remote()
@@ -126,8 +127,8 @@ class Actor:
         try:
             self._where = ray.get(self._placed)
             self.flush()
-        except RayActorError as err:
-            if err.actor_init_failed:
+        except RayError as err:
+            if not isinstance(err, RayActorError) or err.actor_init_failed:
                 return False
             self._place()  # the node was lost before the actor was on it
         return True
@@ -178,8 +179,8 @@ def _is_done(ref: Any) -> bool:
 def _cause(err: RayError) -> str:
     """Return what Ray knows of an actor's end, without its advice."""
     text = one_line(err)
-    _, _, cause = text.partition("The actor is dead because ")
-    return (cause or text).partition(" Some common causes")[0][:300]
+    cause = re.split("The actor (?:is dead|died) because ", text)[-1]
+    return cause.partition(" Some common causes")[0][:300]
 
 
 class Server:
@@ -226,3 +227,6 @@ class Server:
             self._changed.wait_for(lambda: not self._owed or self._over, LINGER_S)
             replies, self._outbox = self._outbox, []
             return replies
+
+
+_REMOTE_SERVER = ray.remote(concurrency_groups={"mail": 1})(Server)

@@ -15,11 +15,12 @@ from arl_gym.errors import (
     AlreadyPendingError,
     ArlGymError,
     ConfigError,
+    DependencyMissing,
     EpisodeOverError,
     UnknownNameError,
     WorkerError,
 )
-from arl_gym.vector import Result, TextVectorEnv
+from arl_gym.vector import Result, TextVectorEnv, parse_workers
 from tests.counting_env import CountingEnv, make_counting_env
 
 
@@ -459,6 +460,38 @@ def is_live(pid):
             return f.read().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+# ---- actors of a Ray cluster (tests/adapters/real/test_ray.py has them at work)
+
+
+@pytest.mark.parametrize(
+    ("workers", "parsed"),
+    [(0, ("process", 0)), (3, ("process", 3)), ("ray", ("ray", 0)), ("ray:16", ("ray", 16))],
+)
+def test_workers_are_a_number_of_processes_or_of_actors(workers, parsed):
+    assert parse_workers(workers) == parsed
+
+
+@pytest.mark.parametrize("workers", [-1, "2", "ray:", "ray:0", "ray:-1", "ray:two", "Ray", "spark:2", ""])
+def test_other_workers_are_refused_with_what_would_do(workers):
+    with pytest.raises(ConfigError, match=rf"'ray:N' \(N actors\), got {workers!r}$"):
+        TextVectorEnv([CountingEnv], workers=workers)
+
+
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "arl_gym.ray_worker", raising=False)
+    with pytest.raises(DependencyMissing, match=r"workers='ray' needs: pip install 'arl-gym\[ray\]'"):
+        TextVectorEnv([CountingEnv], workers="ray")
+
+
+def test_ray_is_imported_only_for_its_actors():
+    code = (
+        "import sys, arl_gym, arl_gym.vector as v; from tests.counting_env import CountingEnv; "
+        "v.TextVectorEnv([CountingEnv] * 2, workers=1).close(); assert 'ray' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 # ---- Gymnasium's interface

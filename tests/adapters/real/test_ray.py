@@ -9,6 +9,7 @@ import select
 import subprocess
 import sys
 from collections import Counter
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,37 +107,59 @@ def plain(value):
 
 
 def play(vec, steps):
-    """Let experts play the first half of the envs, and expert and nonsense take turns in the second."""
+    """Let experts play the first half of the envs, and expert and nonsense take turns in the second.
+
+    Without autoreset every env is skipped now and then, and those that are over are reset by a mask.
+    """
     obs, infos = vec.reset(seed=7)
-    moments = [(obs, plain(infos))]
-    over = np.zeros(vec.num_envs, dtype=np.bool_)
+    moments: list[tuple[Any, ...]] = [(obs, plain(infos))]
+    hints, over = list(infos["expert_action"]), np.zeros(vec.num_envs, dtype=np.bool_)
+    disabled = vec.autoreset_mode is AutoresetMode.DISABLED
     for t in range(steps):
+        if disabled and np.any(over):
+            obs, infos = vec.reset(options={"reset_mask": over})
+            moments.append((obs, plain(infos)))
+            hints = updated(hints, infos)
         actions: list[str | None] = []
-        for i in range(vec.num_envs):
-            action = "nonsense" if i >= len(IDS) and t % 2 else infos["expert_action"][i]
-            skip = over[i] and vec.autoreset_mode is AutoresetMode.DISABLED
+        for i, hint in enumerate(hints):
+            action = "nonsense" if i >= len(IDS) and t % 2 else hint
+            skip = disabled and (i + t) % 5 == 0
             actions.append(None if skip else respond_in("default", IDS[i % 4])("", action))
         obs, rewards, terminations, truncations, infos = vec.step(actions)
         over = terminations | truncations
         moments.append((obs, rewards.tolist(), over.tolist(), truncations.tolist(), plain(infos)))
+        hints = updated(hints, infos)
     return moments
 
 
-@pytest.mark.parametrize("mode", AutoresetMode)
-def test_all_environments_play_the_same_episodes_as_in_this_process(cluster, mode):
+def updated(hints, infos):
+    """Return what the experts say where they said something new."""
+    told = infos.get("_expert_action", [False] * len(hints))
+    return [infos["expert_action"][i] if told[i] else hint for i, hint in enumerate(hints)]
+
+
+@pytest.fixture(scope="module")
+def pair(cluster):
+    """Return all environments, twice each, in this process and on two actors."""
     env_fns = [functools.partial(make_chat_env, id, expert=True) for id in IDS] * 2
-    here = TextVectorEnv(env_fns, autoreset_mode=mode)
-    there = TextVectorEnv(env_fns, workers="ray:2", autoreset_mode=mode)
-    try:
-        expected = play(here, 16)
-        assert play(there, 16) == expected
-        ended = np.array([moment[2] for moment in expected[1:]]).any(axis=0)
-        assert ended[1:4].all()  # the comparison takes in ends, and what each mode does then
-        states = [here.call(i, "get_state") for i in range(8)]
-        assert [there.call(i, "get_state") for i in range(8)] == states
-    finally:
-        here.close()
-        there.close()
+    vecs = TextVectorEnv(env_fns), TextVectorEnv(env_fns, workers="ray:2")
+    yield vecs
+    for vec in vecs:
+        vec.close()
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_all_environments_play_the_same_episodes_as_in_this_process(pair, mode):
+    for vec in pair:
+        vec.autoreset_mode = mode
+    expected, played = (play(vec, 14) for vec in pair)
+    assert played == expected
+    ends = [np.flatnonzero(moment[2]) for moment in expected if len(moment) == 5]
+    assert {1, 2, 3} <= set(
+        np.concatenate(ends).tolist()
+    )  # the comparison takes in ends, and what each mode does then
+    here, there = ([vec.call(i, "get_state") for i in range(8)] for vec in pair)
+    assert here == there
 
 
 def test_call_sets_a_state_and_reads_attributes(vec):
