@@ -144,7 +144,8 @@ class Actor:
             if not self._inbox:
                 raise EOFError(self._end)
             self._calls.popleft()
-        self._unanswered -= 1
+            self._unanswered -= len(self._inbox)
+            self.flush()  # the rest is on its way while these are looked at
         return self._inbox.popleft()
 
     def excuse(self) -> str:
