@@ -42,7 +42,8 @@ def cluster():
         # Ray's dashboard, its agents and its monitors are most of what a node takes to start.
         patch.setattr(ray._private.node.Node, "start_api_server", lambda *_, **__: None)
         patch.setattr(ray._private.utils, "get_dashboard_dependency_error", lambda: ImportError("unwanted"))
-        cluster = Cluster(initialize_head=True, head_node_args=NODE)
+        checks = {"health_check_initial_delay_ms": 500, "health_check_period_ms": 500}
+        cluster = Cluster(initialize_head=True, head_node_args={**NODE, "_system_config": checks})
         try:
             cluster.add_node(**NODE)
             ray.init(address=cluster.address, log_to_driver=False)
@@ -52,14 +53,14 @@ def cluster():
             cluster.shutdown()
 
 
-def node_env():
+def node_env(max_steps=5):
     """Return a counting env that knows its node."""
 
     class NodeEnv(CountingEnv):
         def node(self):
             return ray.get_runtime_context().get_node_id()
 
-    return NodeEnv()
+    return NodeEnv(max_steps=max_steps)
 
 
 @pytest.fixture(scope="module")
@@ -126,6 +127,7 @@ def play(vec, steps):
             skip = disabled and (i + t) % 5 == 0
             actions.append(None if skip else respond_in("default", IDS[i % 4])("", action))
         obs, rewards, terminations, truncations, infos = vec.step(actions)
+        assert "env_error" not in infos, infos["env_error"]
         over = terminations | truncations
         moments.append((obs, rewards.tolist(), over.tolist(), truncations.tolist(), plain(infos)))
         hints = updated(hints, infos)
@@ -289,18 +291,19 @@ def test_an_actor_that_exits_says_so(vec):
 
 def test_episodes_of_a_lost_node_end_and_its_actors_move_to_the_others(cluster):
     node = cluster.add_node(**{**NODE, "num_cpus": 2})
-    vec = TextVectorEnv([node_env] * 4, workers="ray")
+    vec = TextVectorEnv([functools.partial(node_env, max_steps=1_000_000)] * 4, workers="ray")
     there = {i for i in range(4) if vec.call(i, "node") == node.node_id}
     assert len(there) == 2
+    begin(vec, ["train/2"] * 4)
     cluster.remove_node(node, allow_graceful=False)
-    lost: set[int] = set()
-    while lost != there:  # the actors die some time after their node
-        begun = begin(vec, ["train/2"] * 4)
-        lost |= (errors := {i for i, result in begun.items() if "env_error" in result.info})
-        for i in begun.keys() - errors:
+    running = set(range(4))
+    while running & there:  # the actors die some time after their node
+        for i in running:
             vec.send(i, "wait")
-        lost |= {i for i, r in receive(vec, 4 - len(errors)).items() if "env_error" in r.info}
+        got = receive(vec, len(running))
+        lost = {i for i in running if "env_error" in got[i].info}
         assert lost <= there
+        running -= lost
     assert {r.observation for r in begin(vec, ["train/0"] * 4).values()} == {"0 of 1"}
     assert node.node_id not in {vec.call(i, "node") for i in range(4)}
     vec.close()
