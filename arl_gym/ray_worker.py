@@ -1,7 +1,7 @@
 """Workers of a `TextVectorEnv` that are actors of a Ray cluster: `TextVectorEnv(env_fns, workers="ray:16")`.
 
 Everything sent to an actor since the last `recv` travels as one remote call, and its answers come back as one
-list: a round over thousands of environments costs one Ray message an actor.
+list: a round over thousands of environments costs a few Ray messages an actor.
 """
 
 import itertools
@@ -28,6 +28,9 @@ except ImportError as err:
 
 LINGER_S = 0.02
 """How long an answer waits in its actor for those of its neighbours, to travel with them."""
+
+HEAD_START = 16
+"""So many commands go to an idle actor at once, without waiting for `recv`."""
 
 
 class RayActors:
@@ -103,6 +106,8 @@ class Actor:
             raise OSError("the actor is gone")
         self._outbox.append(message)
         self._unanswered += 1
+        if len(self._outbox) >= HEAD_START and not self._calls:
+            self.flush()
 
     def flush(self) -> None:
         """Send what was kept in one call; if that is nothing, ask for the answers that are still to come."""

@@ -202,7 +202,7 @@ def test_a_thousand_environments_cost_few_messages(cluster):
     obs, rewards, *_ = vec.step(["up", "wait"] * (n // 2))
     assert obs == ("1 of 2", "0 of 2") * (n // 2)
     assert rewards.sum() == pytest.approx(-0.1 * n)
-    # Two rounds of 600 commands to each actor: a call a round, and one more for every 20 ms it takes.
+    # Two rounds of 600 commands to each actor: two calls a round, and one more for every 20 ms it takes.
     assert all(2 <= calls[k] <= 60 for k in (0, 1)), calls
     vec.close()
 
