@@ -21,7 +21,7 @@ from arl_gym.worker import one_line, serve
 
 try:
     import ray
-    from ray.exceptions import RayActorError, RayError
+    from ray.exceptions import RayActorError, RayError, RayTaskError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 except ImportError as err:
     raise DependencyMissing("workers='ray'", "ray") from err
@@ -183,7 +183,9 @@ def _is_done(ref: Any) -> bool:
 
 
 def _cause(err: RayError) -> str:
-    """Return what Ray knows of an actor's end, without its advice."""
+    """Return what Ray knows of an actor's end, without its advice; of a traceback the last line."""
+    if isinstance(err, RayTaskError) or getattr(err, "actor_init_failed", False):
+        return str(err).strip().splitlines()[-1]
     text = one_line(err)
     cause = re.split("The actor (?:is dead|died) because ", text)[-1]
     return cause.partition(" Some common causes")[0][:300]
