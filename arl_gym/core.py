@@ -448,7 +448,7 @@ class TextEnv(gym.Env[Any, Any]):
             raise EpisodeOverError(f"{type(self).__name__}.step needs a running episode: call reset() first")
         self._check_action(action)
         out = self._apply(action)
-        self._actions.append(action)
+        self._actions.append(action.tolist() if isinstance(action, np.generic | np.ndarray) else action)
         self._n_steps += 1
         self._valid = out.valid
         truncated = not out.terminated and self._n_steps >= self.max_steps

@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from arl_gym.core import Prompt
 from arl_gym.envs import ENVS
 from arl_gym.errors import ConfigError, UnknownNameError
+from arl_gym.tools import Tool, act
 from arl_gym.vector import TextVectorEnv
 from arl_gym.wrappers import (
     AnchorObservation,
@@ -216,12 +217,25 @@ def _check_kwargs(spec: EnvSpec, kwargs: dict[str, Any], more: Set[str] = frozen
 def _find_prompt(env_id: str, prompt: str | Prompt) -> Prompt:
     if not isinstance(prompt, str):
         return prompt
-    prompts: dict[str, Prompt] = {"default": generic_prompt}
+    prompts: dict[str, Prompt] = {"default": generic_prompt, "tools": generic_prompt}
     if env_id in ENVS:
         prompts = importlib.import_module(ENVS[env_id].prompts).PROMPTS
     if prompt not in prompts:
         raise UnknownNameError("prompt", prompt, prompts, env_id)
     return prompts[prompt]
+
+
+def tools_of(id: str) -> tuple[Tool, ...]:
+    """Return the tools a model may call in an environment: `act` alone where it brings none of its own.
+
+    Raises:
+        ConfigError, UnknownNameError: As `find_spec`.
+    """
+    env_id = find_spec(id).id
+    if env_id not in ENVS:
+        return (act,)
+    tools: tuple[Tool, ...] = importlib.import_module(ENVS[env_id].prompts).TOOLS
+    return tools
 
 
 def _window(env_id: str, window: int | str | None) -> int | None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
+from arl_gym.agents.tasks import episode_seed
 from arl_gym.agents.types import Episode, Policy, Reply, Request, Stop, Trajectory, Turn
 from arl_gym.core import Message, pictures_of
 from arl_gym.errors import PolicyError
@@ -83,8 +84,7 @@ def rollout(
         if queue:
             key, episode = queue.popleft()
             acting[slot] = _Player(key=key, episode=episode, slot=slot)
-            # An env without task ids draws its task from the seed: equal for copies, in every run.
-            env_seed = derive("env", episode.task_id) >> 33
+            env_seed = episode_seed(episode.task_id)
             vec.send_reset(slot, seed=env_seed, options={"task_id": episode.task_id})
 
     def finish(player: _Player, stop: Stop) -> None:

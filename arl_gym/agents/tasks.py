@@ -6,6 +6,7 @@ from typing import Any, overload
 from gymnasium.envs.registration import EnvSpec
 
 from arl_gym.make import env_parameters, find_spec
+from arl_gym.rng import derive
 from arl_gym.vector import TextVectorEnv
 
 
@@ -44,3 +45,11 @@ def task_ids(vec: TextVectorEnv, split: str) -> Sequence[str]:
         return SeedTasks(split)
     ids: Sequence[str] = vec.call(0, "task_ids", split)
     return ids
+
+
+def episode_seed(task_id: str) -> int:
+    """Return the 31-bit seed of a task's reset: an environment without task ids draws its task from it.
+
+    Equal for the copies of a task, in every run.
+    """
+    return derive("env", task_id) >> 33

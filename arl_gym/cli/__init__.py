@@ -38,6 +38,7 @@ COMMANDS: dict[str, Command] = {
     "list": Command("show the environments", "arl_gym.cli.listing"),
     "play": Command("play an environment in the terminal", "arl_gym.cli.play"),
     "eval": Command("measure a policy on a fixed list of tasks", "arl_gym.cli.evaluation"),
+    "check": Command("try an environment against the contract", "arl_gym.cli.checking"),
     "bench": Command("measure the speed of an environment", "arl_gym.cli.bench"),
     "replay": Command("show recorded episodes in the terminal or as a web page", "arl_gym.cli.replay"),
     "serve-webshop": Command("serve the web store to people and browsers", "arl_gym.cli.serve_webshop"),
@@ -69,6 +70,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         # What a model wrote may hold what no terminal can show.
         sys.stdout.reconfigure(errors="backslashreplace")
+    if "" not in sys.path:
+        sys.path.append("")  # environments of the folder one works in, module:id, are rarely installed
     try:
         code = _run(args)
         sys.stdout.flush()  # a closed pipe shows here rather than at exit

@@ -78,6 +78,8 @@ def collect(args: list[str]) -> int:
         known.policy = "expert"
     check_player(p, known)
     _fill_in(known, cfg)
+    if known.dry_run:
+        return dry_run(cfg, gpus=known.gpus, gpu_gb=known.gpu_gb)
     kept: list[Trajectory] = []
     counts: Counter[str] = Counter()
     problems: Counter[str] = Counter()

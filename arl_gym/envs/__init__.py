@@ -12,7 +12,7 @@ class EnvEntry:
     entry_point: str
     vector_entry_point: str
     prompts: str
-    """Module with `PROMPTS: dict[str, Prompt]`; the key "default" exists."""
+    """Module with `PROMPTS: dict[str, Prompt]`, where "default" and "tools" exist, and `TOOLS`."""
     window: int | None
     """Default memory window of the agent layer; None is the append-only dialogue."""
     format: str

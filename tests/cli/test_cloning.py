@@ -46,6 +46,13 @@ def test_cloning_on_several_ranks_starts_them(monkeypatch, tmp_path):
     assert started == [(["bc", *args], 2)]
 
 
+def test_a_dry_collection_plays_nothing(tmp_path, capsys):
+    out = tmp_path / "kept.jsonl.gz"
+    assert main(["collect", "--config", "sokoban-tiny", "--out", str(out), "--dry-run"]) == 0
+    assert "# == a training step" in capsys.readouterr().out
+    assert not out.exists()
+
+
 def test_collecting_has_one_rank(tmp_path, capsys):
     assert main(["collect", *TINY, "--gpus", "2", "--out", str(tmp_path / "e.jsonl.gz")]) == 1
     assert "arl-gym collect has one rank: --gpus 2 is for arl-gym train and bc" in capsys.readouterr().err

@@ -7,7 +7,7 @@ import pytest
 from arl_gym.cli import COMMANDS, Command, main
 from arl_gym.errors import ConfigError
 
-OWN = ["list", "play", "eval", "bench", "replay", "doctor"]
+OWN = ["list", "play", "eval", "check", "bench", "replay", "doctor"]
 
 
 def use(monkeypatch, run) -> None:

@@ -1,8 +1,12 @@
-"""Prompt layouts of ALFWorld: `default` explains the game, `compact` is a few words for tiny models."""
+"""Prompt layouts of ALFWorld: `default` explains the game, `compact` is a few words for tiny models.
+
+`TOOLS` are what a model may call instead of writing a command; the default layout serves them too.
+"""
 
 from collections.abc import Iterable
 
 from arl_gym.core import Message, Prompt, PromptView
+from arl_gym.tools import Tool
 
 _RULES = """\
 You are in a room of a house and act by text commands, one per turn.
@@ -56,4 +60,14 @@ def _user(pieces: Iterable[str]) -> list[Message]:
     return [{"role": "user", "content": "".join(pieces)}]
 
 
-PROMPTS: dict[str, Prompt] = {"default": default, "compact": compact}
+def do(command: str) -> str:
+    """Carry out one command in the house and see what happens.
+
+    Args:
+        command: One of the possible commands shown last, word for word.
+    """
+    return command
+
+
+PROMPTS: dict[str, Prompt] = {"default": default, "tools": default, "compact": compact}
+TOOLS: tuple[Tool, ...] = (do,)

@@ -389,13 +389,6 @@ class SokobanEnv(TextEnv):
             return found, -1
         return ("exact" if self._exact else "unknown"), -1
 
-    def get_state(self) -> dict[str, Any]:
-        """Return a JSON-able snapshot: the task and the actions so far."""
-        state = super().get_state()
-        if self.action_mode == "discrete":
-            state["actions"] = [int(action) for action in state["actions"]]
-        return state
-
     # ---- the expert
 
     def expert_action(self) -> Any:

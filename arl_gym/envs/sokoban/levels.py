@@ -6,11 +6,11 @@ Rows may be ragged and begin with blanks; run lengths are understood, with group
 (`5#|#@$.#|5#`, `3(#-)#`). Every other line (comments, titles, authors, solutions) ends a board. Does not look
 for solutions (see `solver`), but refuses what is impossible at a glance.
 
+>>> [level_id for level_id, level in load_levels(["#####\n#@$.#\n#####"]).items()]
+['level:0']
+
 References:
     "Level format" and "Sok format", the Sokoban wiki (sokobano.de).
-
-    >>> [level_id for level_id, level in load_levels(["#####\n#@$.#\n#####"]).items()]
-    ['level:0']
 """
 
 import re

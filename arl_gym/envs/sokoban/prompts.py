@@ -1,12 +1,14 @@
 """Prompt layouts of Sokoban: `default` explains the game, `compact` shows the board and nothing else.
 
 A board may be a text, a picture, or a dict of both. Pictures are parts of the message, in their place between
-the texts.
+the texts. `TOOLS` are what a model may call instead of writing an action; the default layout serves them too.
 """
 
 from collections.abc import Sequence
+from typing import Literal
 
 from arl_gym.core import Message, Prompt, PromptView, compose, observation_parts
+from arl_gym.tools import Tool
 
 _RULES = """\
 You play Sokoban on a board of cells. {legend}
@@ -69,4 +71,14 @@ def _user(pieces: Sequence[object]) -> list[Message]:
     return [{"role": "user", "content": compose(pieces)}]
 
 
-PROMPTS: dict[str, Prompt] = {"default": default, "compact": compact}
+def move(direction: Literal["up", "down", "left", "right"]) -> str:
+    """Go one cell, pushing the box that is there if the cell behind it is free; see the board after it.
+
+    Args:
+        direction: Where to go.
+    """
+    return direction
+
+
+PROMPTS: dict[str, Prompt] = {"default": default, "tools": default, "compact": compact}
+TOOLS: tuple[Tool, ...] = (move,)

@@ -1,29 +1,49 @@
-"""Prompt layouts of WebShop: `default` explains the shop, `compact` is a few words for tiny models."""
+"""Prompt layouts of WebShop: `default` explains the shop, `tools` does so for tool calls.
+
+`compact` is a few words for tiny models. `TOOLS` are what a model may call instead of writing an action.
+"""
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from arl_gym.core import Message, Prompt, PromptView, compose
+from arl_gym.tools import Tool
 
 _RULES = """\
-You shop in a web store by text actions, one per turn. You buy once, which ends the visit.
+You shop in a web store by {means}, one per turn. You buy once, which ends the visit.
 
 Your task: {task}
 
 The actions:
-- search[words] looks for products. It works on every page; all words count, none has to occur.
-- click[name] presses a button, opens a product by its id or chooses an option value.
+- {search} looks for products. It works on every page; all words count, none has to occur.
+- {click} presses a button, opens a product by its id or chooses an option value.
 
 How the store works:
 - A results page shows up to ten products with their prices; "Next >" shows more.
 - On the page of a product, choose a value in each group that the task says something about. Clicking another
   value of the same group replaces the first.
 - Description, Features and Reviews say more about a product. "< Prev" goes back.
-- Before you buy, compare product, options and price with the task. Then click[buy now]."""
+- Before you buy, compare product, options and price with the task. Then {buy}."""
 
 _PICTURES = """
 
 You see the store through a browser window, as pictures. Where clickable things carry a numbered label,
-click[#7] presses the one with the label 7. scroll[down] and scroll[up] show the rest of a long page."""
+{seven} presses the one with the label 7."""
+
+
+class _Wording(NamedTuple):
+    """How actions are written: as text, or as calls of `TOOLS`."""
+
+    means: str
+    search: str
+    click: str
+    more: str = ""
+
+
+_TEXT = _Wording(
+    "text actions", "search[words]", "click[{}]", " scroll[down] and scroll[up] show the rest of a long page."
+)
+_CALLS = _Wording("calling tools", "search(words)", "click({})")
 
 _SEPARATOR = " [SEP] "
 # Fields that are on every page of their kind: a tiny model does well without them.
@@ -35,17 +55,35 @@ def default(view: PromptView) -> list[Message]:
 
     Screenshots are shown where the observation has them.
     """
+    return _explained(_TEXT, view)
+
+
+def tools(view: PromptView) -> list[Message]:
+    """Show the same to a model that calls `search` and `click`."""
+    return _explained(_CALLS, view)
+
+
+def _explained(words: _Wording, view: PromptView) -> list[Message]:
+    clicks = _clicks(words, view.admissible)
     if view.append and view.step > 0:
-        return _user(["The page now:\n", *_page(view.observation, view.task), "\n\n", *_clicks(view)])
-    pieces: list[object] = [_RULES.format(task=view.task)]
+        return _user(["The page now:\n", *_page(view.observation, view.task), "\n\n", *clicks])
+    pieces: list[object] = [
+        _RULES.format(
+            task=view.task,
+            means=words.means,
+            search=words.search,
+            click=words.click.format("name"),
+            buy=words.click.format("buy now"),
+        )
+    ]
     if _picture(view.observation) is not None:
-        pieces.append(_PICTURES)
+        pieces.append(_PICTURES.format(seven=words.click.format("#7")) + words.more)
     if view.history:
         pieces.append(f"\n\nYou have taken {view.step} steps. The last {len(view.history)}:")
     for n, seen, action in view.history:
         pieces += [f"\n\nStep {n}, the page: ", *_page(seen, view.task), f"\nStep {n}, you did: {action}"]
     pieces += [f"\n\nThis is step {view.step + 1}. The page now:\n", *_page(view.observation, view.task)]
-    pieces += ["\n\n", *_clicks(view)]
+    pieces += ["\n\n", *clicks]
     if view.instructions:
         pieces.append(f"\n\n{view.instructions}")
     return _user(pieces)
@@ -68,9 +106,9 @@ def _picture(observation: object) -> object:
     return None if isinstance(seen, str) else seen
 
 
-def _clicks(view: PromptView) -> list[str]:
-    clicks = [action for action in view.admissible if not action.startswith("search[")]
-    return ["Possible actions:", "\n- search[words]", *(f"\n- {click}" for click in clicks)]
+def _clicks(words: _Wording, admissible: Sequence[str]) -> list[str]:
+    names = [action[len("click[") : -1] for action in admissible if action.startswith("click[")]
+    return ["Possible actions:", f"\n- {words.search}", *(f"\n- {words.click.format(n)}" for n in names)]
 
 
 def compact(view: PromptView) -> list[Message]:
@@ -87,4 +125,23 @@ def _user(pieces: Sequence[object]) -> list[Message]:
     return [{"role": "user", "content": compose(pieces)}]
 
 
-PROMPTS: dict[str, Prompt] = {"default": default, "compact": compact}
+def search(words: str) -> str:
+    """Look for products, on any page of the store.
+
+    Args:
+        words: What to look for; all words count, none has to occur.
+    """
+    return f"search[{words}]"
+
+
+def click(name: str) -> str:
+    """Press a button, open a product or choose an option value of the page.
+
+    Args:
+        name: What to click, as the possible actions have it.
+    """
+    return f"click[{name}]"
+
+
+PROMPTS: dict[str, Prompt] = {"default": default, "tools": tools, "compact": compact}
+TOOLS: tuple[Tool, ...] = (search, click)

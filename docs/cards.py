@@ -1,9 +1,8 @@
-"""Writes the README's table of environments from the cards, the docstrings of the environment classes.
+"""The README's table of environments and the page of their cards, the docstrings of the environment classes.
 
-    python docs/env_table.py
+    python -m docs.generate
 
-A card opens with "Name: what to do." and has at least the sections of `SECTIONS`, each headed `## Name`. A
-test compares the README with what `render` gives.
+A card opens with "Name: what to do." and has at least the sections of `SECTIONS`, each headed `## Name`.
 """
 
 import inspect
@@ -29,6 +28,11 @@ SECTIONS = (
     "Baselines",
     "Version history",
 )
+_INTRODUCTION = """\
+# Environments
+
+The cards of the environments, made from the docstrings of their classes by `make docs`. What all of them
+share is in the [README](../README.md#environments); [wrappers](wrappers.md) says how a model plays them."""
 COLUMNS = ("Environment", "Task", "Observation", "Action", "Reward", "Episode end")
 
 
@@ -38,13 +42,17 @@ def card(env_id: str) -> dict[str, str]:
     Raises:
         ValueError: If a section is missing or empty.
     """
-    text = inspect.getdoc(load_env_creator(ENVS[env_id].entry_point)) or ""
+    text = _docstring(env_id)
     opening, *rest = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
     sections = {name: body.strip() for name, body in zip(rest[::2], rest[1::2], strict=True)}
     missing = [name for name in SECTIONS if not sections.get(name)]
     if missing:
         raise ValueError(f"the card of {env_id} lacks: {', '.join(missing)}")
     return {"": opening.strip(), **sections}
+
+
+def _docstring(env_id: str) -> str:
+    return inspect.getdoc(load_env_creator(ENVS[env_id].entry_point)) or ""
 
 
 def table() -> str:
@@ -79,5 +87,14 @@ def render(readme: str) -> str:
     return f"{before}{BEGIN}\n{table()}\n{END}{after}"
 
 
-if __name__ == "__main__":
-    README.write_text(render(README.read_text(encoding="utf-8")), encoding="utf-8")
+def page() -> str:
+    """Return the page of all cards."""
+    return "\n\n".join([_INTRODUCTION, *map(_card, ENVS)]) + "\n"
+
+
+def _card(env_id: str) -> str:
+    """Return a card as a section of the page, its own headings one level below."""
+    name, module = ENVS[env_id].entry_point.rpartition(":")[2], ENVS[env_id].entry_point.split(".")[2]
+    text = re.sub(r"^## ", "### ", _docstring(env_id), flags=re.MULTILINE)
+    links = f"`arl_gym.envs.{module}.env.{name}`; how to use it: [{module}.md]({module}.md)"
+    return f"## {env_id}\n\n{links}\n\n{text}"
