@@ -46,6 +46,7 @@ def cluster():
         cluster = Cluster(initialize_head=True, head_node_args={**NODE, "_system_config": checks})
         try:
             cluster.add_node(**NODE)
+            ray.shutdown()  # that of another module's tests
             ray.init(address=cluster.address, log_to_driver=False)
             yield cluster
         finally:
