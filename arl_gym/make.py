@@ -88,7 +88,7 @@ def make_chat_vec(
     id: str | EnvSpec,
     num_envs: int,
     *,
-    workers: int = 0,
+    workers: int | str = 0,
     step_timeout_s: float = 60.0,
     **kwargs: Any,
 ) -> TextVectorEnv:
@@ -97,7 +97,8 @@ def make_chat_vec(
     Args:
         id: As in `make_chat_env`.
         num_envs: At least 1.
-        workers: Processes that hold the environments; 0 keeps them in this one.
+        workers: Processes that hold the environments, 0 keeps them in this one; or "ray", "ray:N", actors
+            of a Ray cluster (see `TextVectorEnv`).
         step_timeout_s: A worker that takes longer for one step is restarted.
         kwargs: Everything else `make_chat_env` takes.
 
@@ -145,7 +146,7 @@ def _plain_vec(
     id: str,
     num_envs: int,
     *,
-    workers: int = 0,
+    workers: int | str = 0,
     step_timeout_s: float = 60.0,
     autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
     **kwargs: Any,
@@ -159,7 +160,7 @@ def _plain_vec(
 def _vector(
     make: "functools.partial[gym.Env[Any, Any]]",
     num_envs: int,
-    workers: int,
+    workers: int | str,
     step_timeout_s: float,
     autoreset_mode: AutoresetMode,
 ) -> TextVectorEnv:

@@ -11,8 +11,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import wait
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +20,30 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space, concatenate, create_empty_array, iterate
 
 from arl_gym.errors import AlreadyPendingError, ArlGymError, ConfigError, EpisodeOverError, WorkerError
-from arl_gym.worker import CLOSE_S, EnvFn, Reply, Shard, Traits, Verb, Worker, one_line
+from arl_gym.worker import CLOSE_S, EnvFn, Host, Processes, Reply, Shard, Traits, Verb, Worker, one_line
+
+
+def parse_workers(workers: int | str) -> tuple[Literal["process", "ray"], int]:
+    """Return what the workers of a vector environment are and how many; 0 actors: one for each CPU.
+
+    >>> parse_workers(2), parse_workers("ray:16"), parse_workers("ray")
+    (('process', 2), ('ray', 16), ('ray', 0))
+
+    Raises:
+        ConfigError: If it is neither a number nor "ray" or "ray:N".
+    """
+    if isinstance(workers, str):
+        kind, colon, number = workers.partition(":")
+        if kind == "ray" and not colon:
+            return "ray", 0
+        if kind == "ray" and number.isdecimal() and int(number) > 0:
+            return "ray", int(number)
+    elif workers >= 0:
+        return "process", workers
+    raise ConfigError(
+        "workers must be 0 (in-process), a number of processes, 'ray' (an actor for each CPU of the cluster) "
+        f"or 'ray:N' (N actors), got {workers!r}"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +60,7 @@ class Result:
 
 
 class TextVectorEnv(VectorEnv[Any, Any, Any]):
-    """Environments side by side, in this process or over worker processes.
+    """Environments side by side: in this process, over worker processes, or over the actors of a Ray cluster.
 
     `send`, `send_reset` and `recv` treat each environment on its own; `reset` and `step` are Gymnasium's
     batched interface over them. Observations of custom spaces (text, chat) come as a tuple, arrays as one
@@ -52,6 +74,8 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         env_fns: One callable per environment. With workers they travel by cloudpickle, and each worker builds
             its own, again after a restart.
         workers: Worker processes (POSIX); environments are dealt to them in turn. 0: all in this process.
+            "ray:N": N actors of a Ray cluster instead, "ray" one for each of its CPUs; never more than
+            environments. Without `ray.init()` before, the cluster of RAY_ADDRESS is joined or one started.
         step_timeout_s: Longest time for one command before its worker is killed. Not enforced in-process.
         start_timeout_s: Longest time until a worker has built its environments.
         autoreset_mode: What `step` does after the end of an episode. DISABLED is right for grouped rollouts:
@@ -59,6 +83,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
 
     Raises:
         ConfigError: If there are no environments, they differ in their spaces, or a number is out of range.
+        DependencyMissing: If Ray is asked for and not installed.
         WorkerError: If a worker cannot be started.
     """
 
@@ -66,7 +91,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         self,
         env_fns: Sequence[EnvFn],
         *,
-        workers: int = 0,
+        workers: int | str = 0,
         step_timeout_s: float = 60.0,
         start_timeout_s: float = 120.0,
         autoreset_mode: AutoresetMode = AutoresetMode.DISABLED,
@@ -76,8 +101,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         self._workers: list[Worker] = []
         if not env_fns:
             raise ConfigError("TextVectorEnv needs at least one env_fn, got none")
-        if workers < 0:
-            raise ConfigError(f"workers must be 0 (in-process) or more, got {workers}")
+        kind, k = parse_workers(workers)
         if min(step_timeout_s, start_timeout_s) <= 0:
             raise ConfigError(f"timeouts must be above 0 s, got {step_timeout_s=}, {start_timeout_s=}")
         self.num_envs = n = len(env_fns)
@@ -95,22 +119,24 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         self._answer: Reply | None = None
 
         self._commands: deque[tuple[Verb, int, Any]] = deque()
-        if workers == 0:
+        if kind == "process" and k == 0:
             self._shard = Shard(dict(enumerate(env_fns)))
             traits = self._shard.traits()
         else:
-            traits = self._start_workers(env_fns, min(workers, n), start_timeout_s, step_timeout_s)
+            self._host, k = _host(kind, k)
+            traits = self._start_workers(env_fns, min(k, n), start_timeout_s, step_timeout_s)
         self._set_spaces(traits)
 
     def _start_workers(
         self, env_fns: Sequence[EnvFn], k: int, start_timeout_s: float, step_timeout_s: float
     ) -> Traits:
         """Start all workers side by side, then wait for each; none is left when one fails."""
+        limits = {"start_timeout_s": start_timeout_s, "step_timeout_s": step_timeout_s}
         traits: Traits = {}
         try:
             for w in range(k):
                 mine = {i: env_fns[i] for i in range(w, self.num_envs, k)}
-                self._workers.append(Worker(w, mine, start_timeout_s, step_timeout_s))
+                self._workers.append(Worker(w, mine, self._host, **limits))
             for worker in self._workers:
                 traits |= worker.wait_until_ready()
         except BaseException:
@@ -255,16 +281,18 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
 
     def _sweep(self, *, block: bool, limit: float = float("inf")) -> None:
         """Read what the workers have answered, and restart those that are dead or late."""
-        busy = {w.conn: w for w in self._workers if w.pending}
-        until = min([limit, *(w.deadline for w in busy.values())]) if block else 0.0
-        for conn in wait(list(busy), max(0.0, until - time.monotonic())):
-            self._read(busy.pop(conn))  # type: ignore[call-overload]  # typeshed: may be a socket
+        busy = {w.channel: w for w in self._workers if w.pending}
         for worker in busy.values():
-            if worker.deadline <= time.monotonic() and not worker.conn.poll():
+            worker.flush()
+        until = min([limit, *(w.deadline for w in busy.values())]) if block else 0.0
+        for channel in self._host.wait(list(busy), max(0.0, until - time.monotonic())):
+            self._read(busy.pop(channel))
+        for worker in busy.values():
+            if worker.deadline <= time.monotonic() and not worker.channel.ready():
                 self._restart(worker, worker.overdue())
 
     def _read(self, worker: Worker) -> None:
-        while worker.conn.poll():
+        while worker.channel.ready():
             try:
                 kind, payload = worker.receive()
             except (EOFError, OSError):
@@ -276,7 +304,7 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
                 self._accept(*worker.pending.popleft(), (kind, payload))
 
     def _restart(self, worker: Worker, why: str) -> None:
-        """Replace the process and end the running episodes of its environments.
+        """Replace the worker and end the running episodes of its environments.
 
         Raises:
             WorkerError: If it had not even become ready.
@@ -471,16 +499,26 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
         return tuple(self.call(i, "render") for i in range(self.num_envs))
 
     def close_extras(self, **kwargs: Any) -> None:
-        """Close the environments and end the worker processes; `close` calls it once.
+        """Close the environments and end the workers; `close` calls it once.
 
         Raises:
             WorkerError: If environments of this process failed to close; all are closed nevertheless.
         """
         self.closed = True
         for worker in self._workers:
-            worker.conn.close()
+            worker.channel.close()
         until = time.monotonic() + CLOSE_S
         for worker in self._workers:
             worker.end(max(0.0, until - time.monotonic()))
         if self._shard is not None and (failures := self._shard.close()):
             raise WorkerError("; ".join(failures))
+
+
+def _host(kind: Literal["process", "ray"], k: int) -> tuple[Host, int]:
+    """Return what the workers run on, and how many there shall be."""
+    if kind == "process":
+        return Processes(), k
+    from arl_gym.ray_worker import RayActors, cpu_slots
+
+    actors = RayActors()
+    return actors, k or len(cpu_slots()) or 1

@@ -1,14 +1,17 @@
-"""Where the environments of a `TextVectorEnv` live: in this process, or in worker processes.
+"""Where the environments of a `TextVectorEnv` live: in this process, or in workers.
 
-A `Shard` holds some environments and answers commands without ever raising. `main` is a worker process around
-one shard; `Worker` is the parent's handle of such a process. Internal: users see `arl_gym.vector` only.
+A `Shard` holds some environments and answers commands without ever raising; `serve` is the loop of a worker
+around one shard. `Worker` is the parent's handle of a worker, whatever it runs on: a `Host` starts it and
+gives the `Channel` to it. `Processes` is the host of worker processes of this machine, `ray_worker.RayActors`
+that of a Ray cluster. Internal: users see `arl_gym.vector` only.
 
-A worker is a fresh interpreter, not a fork and not `multiprocessing`: the user's script is not imported
-again, so environments defined in a notebook or an unguarded script work, and a script that imports torch does
-not load it once more per worker. POSIX only.
+A worker process is a fresh interpreter, not a fork and not `multiprocessing`: the user's script is not
+imported again, so environments defined in a notebook or an unguarded script work, and a script that imports
+torch does not load it once more per worker. POSIX only.
 """
 
 import contextlib
+import math
 import os
 import pickle
 import queue
@@ -18,9 +21,9 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
-from multiprocessing.connection import Connection, Pipe
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from multiprocessing.connection import Connection, Pipe, wait
+from typing import Any, Literal, Protocol
 
 import cloudpickle
 import gymnasium as gym
@@ -115,6 +118,50 @@ def one_line(err: BaseException) -> str:
 # ---- the worker's side
 
 
+def serve(inbox: Callable[[], bytes], outbox: Callable[[bytes], None]) -> None:
+    """Build a shard from the first message and carry out the others, a reply for each, until one is empty."""
+    try:
+        shard = Shard(cloudpickle.loads(inbox()))
+    except Exception as err:
+        outbox(_encode(("raise", err)))
+        return
+    try:
+        outbox(_encode(("ready", shard.traits())))
+        while message := inbox():
+            outbox(_encode(_run(shard, message)))
+    finally:
+        shard.close()
+
+
+def _run(shard: Shard, message: bytes) -> Reply:
+    try:
+        verb, i, payload = pickle.loads(message)
+    except Exception as err:
+        return "raise", WorkerError(f"a worker cannot unpickle its command: {one_line(err)}")
+    return shard.run(verb, i, payload)
+
+
+def _encode(reply: Reply) -> bytes:
+    """Pickle a reply; what cannot travel is replaced by words."""
+    try:
+        data = _dumps(reply)
+        if reply[0] == "raise":
+            pickle.loads(data)  # many exception classes can be pickled but not restored
+        return data
+    except Exception as err:
+        if reply[0] == "raise":
+            return pickle.dumps(("raise", WorkerError(one_line(reply[1]))))
+        return pickle.dumps(("error", f"the result cannot be pickled: {one_line(err)}"))
+
+
+def _dumps(reply: Reply) -> bytes:
+    try:
+        return pickle.dumps(reply, pickle.HIGHEST_PROTOCOL)
+    except Exception:  # a class of the parent's script, say; twice as slow
+        data: bytes = cloudpickle.dumps(reply)
+        return data
+
+
 def main(fd: int) -> None:
     """Serve one shard over the socket `fd` until the parent closes it or is gone."""
     # A handler and not SIG_IGN, which programs started by an env would inherit. Ctrl-C is for the parent.
@@ -125,17 +172,7 @@ def main(fd: int) -> None:
     inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
     threading.Thread(target=_drain, args=(conn, inbox), daemon=True).start()
     with contextlib.suppress(OSError):  # writing to a parent that is gone
-        try:
-            shard = Shard(cloudpickle.loads(inbox.get()))
-        except Exception as err:
-            conn.send_bytes(_encode(("raise", err)))
-            return
-        try:
-            conn.send_bytes(_encode(("ready", shard.traits())))
-            while message := inbox.get():
-                conn.send_bytes(_encode(_serve(shard, message)))
-        finally:
-            shard.close()
+        serve(inbox.get, conn.send_bytes)
 
 
 def _drain(conn: Connection, inbox: "queue.SimpleQueue[bytes]") -> None:
@@ -152,83 +189,126 @@ def _drain(conn: Connection, inbox: "queue.SimpleQueue[bytes]") -> None:
         os._exit(1)
 
 
-def _serve(shard: Shard, message: bytes) -> Reply:
-    try:
-        verb, i, payload = pickle.loads(message)
-    except Exception as err:
-        return "raise", WorkerError(f"a worker cannot unpickle its command: {one_line(err)}")
-    return shard.run(verb, i, payload)
-
-
-def _encode(reply: Reply) -> bytes:
-    """Pickle a reply; what cannot travel is replaced by words."""
-    try:
-        data: bytes = cloudpickle.dumps(reply)
-        if reply[0] == "raise":
-            pickle.loads(data)  # many exception classes can be pickled but not restored
-        return data
-    except Exception as err:
-        if reply[0] == "raise":
-            return pickle.dumps(("raise", WorkerError(one_line(reply[1]))))
-        return pickle.dumps(("error", f"the result cannot be pickled: {one_line(err)}"))
-
-
 # ---- the parent's side
 
 
+class Channel(Protocol):
+    """The way to one worker and back: a message for a message, in order."""
+
+    def send(self, message: bytes) -> None:
+        """Send a message, at the latest when flushed.
+
+        Raises:
+            OSError: If the worker is gone.
+        """
+        ...
+
+    def flush(self) -> None:
+        """Send what has been collected."""
+        ...
+
+    def ready(self) -> bool:
+        """Return whether `receive` need not wait."""
+        ...
+
+    def receive(self) -> bytes:
+        """Return the next reply, waiting for it.
+
+        Raises:
+            EOFError, OSError: If the worker is gone, and so are its replies.
+        """
+        ...
+
+    def excuse(self) -> str:
+        """Say what is known of why no reply comes, as the end of a sentence; often nothing."""
+        ...
+
+    def obituary(self) -> str:
+        """Say how a worker that is gone has ended, as the end of a sentence."""
+        ...
+
+    def close(self) -> None:
+        """Ask the worker to close its environments and end."""
+        ...
+
+    def end(self, grace_s: float) -> None:
+        """Close, wait so long for the worker to end by itself, and kill it if it has not."""
+        ...
+
+
+class Host(Protocol):
+    """What workers run on."""
+
+    def start(self) -> Channel:
+        """Start a worker around `serve`."""
+        ...
+
+    def wait(self, channels: Sequence[Any], timeout_s: float) -> Sequence[Any]:
+        """Wait until a channel of this host is ready; return those that are, none if the time is up."""
+        ...
+
+
 class Worker:
-    """The parent's handle of one worker process: a FIFO of commands that wait for their reply.
+    """The parent's handle of one worker: a FIFO of commands that wait for their reply.
 
     Attributes:
+        channel: The way to it.
         pending: (environment, verb) of each unanswered command, oldest first.
         deadline: Monotonic time by which the next reply must come, if one is due.
         traits: What the shard said of its environments; None until it is ready.
     """
 
     def __init__(
-        self, number: int, env_fns: Mapping[int, EnvFn], start_timeout_s: float, step_timeout_s: float
+        self,
+        number: int,
+        env_fns: Mapping[int, EnvFn],
+        host: Host,
+        *,
+        start_timeout_s: float,
+        step_timeout_s: float,
     ):
         self.number = number
         self.indices = tuple(env_fns)
         self.pending: deque[tuple[int, Verb]] = deque()
         self._blob: bytes = cloudpickle.dumps(dict(env_fns))
+        self._host = host
         self._start_timeout_s, self._step_timeout_s = start_timeout_s, step_timeout_s
         self.start()
 
     def start(self) -> None:
-        """Start a process; its "ready" is the first reply."""
-        self.conn, theirs = Pipe()
+        """Start it; its "ready" is the first reply."""
+        self.channel = self._host.start()
         self.traits: Traits | None = None
-        with theirs:
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _BOOT, str(theirs.fileno()), *sys.path],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
-                stdout=2,  # what an env prints must not mix with the program's output
-                start_new_session=True,  # the terminal's Ctrl-C does not reach it
-            )
         self.deadline = time.monotonic() + self._start_timeout_s
         with contextlib.suppress(OSError):  # it died at once: the next read says so
-            self.conn.send_bytes(self._blob)
+            self.channel.send(self._blob)
+        self.channel.flush()
 
     def post(self, verb: Verb, i: int, payload: Any) -> None:
-        """Send a command.
+        """Give it a command, which leaves with the next `flush` if not at once.
 
         Raises:
-            OSError: If the process is gone.
+            OSError: If the worker is gone.
         """
-        self.conn.send_bytes(cloudpickle.dumps((verb, i, payload)))
+        dumps = pickle.dumps if type(payload) is str else cloudpickle.dumps  # ten times quicker
+        self.channel.send(dumps((verb, i, payload)))
         if not self.pending and self.traits is not None:
-            self.deadline = time.monotonic() + self._step_timeout_s
+            self.deadline = math.inf  # counts from the flush
         self.pending.append((i, verb))
+
+    def flush(self) -> None:
+        """See that all commands are on their way."""
+        self.channel.flush()
+        if self.deadline == math.inf:
+            self.deadline = time.monotonic() + self._step_timeout_s
 
     def receive(self) -> Reply:
         """Return the next reply, waiting for it; it belongs to the head of `pending`, except "ready".
 
         Raises:
-            EOFError, OSError: If the process is gone.
+            EOFError, OSError: If the worker is gone.
         """
-        reply: Reply = pickle.loads(self.conn.recv_bytes())
+        reply: Reply = pickle.loads(self.channel.receive())
         self.deadline = time.monotonic() + self._step_timeout_s
         if reply[0] == "ready":
             self.traits = reply[1]
@@ -238,10 +318,10 @@ class Worker:
         """Wait for the first start.
 
         Raises:
-            WorkerError: If the process dies or is too slow.
+            WorkerError: If the worker dies or is too slow.
             Exception: What building an environment raised.
         """
-        if not self.conn.poll(max(0.0, self.deadline - time.monotonic())):
+        if not self._host.wait([self.channel], max(0.0, self.deadline - time.monotonic())):
             raise WorkerError(self.overdue())
         try:
             kind, payload = self.receive()
@@ -256,26 +336,85 @@ class Worker:
         """Say that no reply came in time."""
         limit = self._start_timeout_s if self.traits is None else self._step_timeout_s
         what = f"env {self.pending[0][0]}" if self.traits is not None and self.pending else "the start"
-        return f"worker {self.number} was killed: no answer from {what} within {limit:g} s"
+        silence = f"no answer from {what} within {limit:g} s{self.channel.excuse()}"
+        return f"worker {self.number} was killed: {silence}"
+
+    def obituary(self) -> str:
+        """Say how it ended."""
+        return f"worker {self.number} {self.channel.obituary()}"
+
+    def end(self, grace_s: float = 0.0) -> None:
+        """End it, by force if it takes longer than `grace_s`."""
+        self.channel.end(grace_s)
+        self.pending.clear()
+
+
+class Processes:
+    """Host of workers that are processes of this machine."""
+
+    def start(self) -> "Process":
+        """Start a process."""
+        return Process()
+
+    def wait(self, channels: "Sequence[Process]", timeout_s: float) -> "list[Process]":
+        """Wait until a process has answered or is gone; return those, none if the time is up."""
+        by_conn = {channel.conn: channel for channel in channels}
+        return [by_conn[conn] for conn in wait(list(by_conn), timeout_s)]  # type: ignore[index]  # a Connection
+
+
+class Process:
+    """The channel to a worker process of its own: a pipe."""
+
+    def __init__(self) -> None:
+        self.conn, theirs = Pipe()
+        with theirs:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", _BOOT, str(theirs.fileno()), *sys.path],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=2,  # what an env prints must not mix with the program's output
+                start_new_session=True,  # the terminal's Ctrl-C does not reach it
+            )
+
+    def send(self, message: bytes) -> None:
+        """Write a message."""
+        self.conn.send_bytes(message)
+
+    def flush(self) -> None:
+        """Do nothing: everything was written at once."""
+
+    def ready(self) -> bool:
+        """Return whether there is something to read, be it the end."""
+        return self.conn.poll()
+
+    def receive(self) -> bytes:
+        """Read a message."""
+        return self.conn.recv_bytes()
+
+    def excuse(self) -> str:
+        """Say nothing: a process that does not answer is busy."""
+        return ""
 
     def obituary(self) -> str:
         """Say how the process ended."""
         try:
-            code = self._process.wait(CLOSE_S)
+            code = self.process.wait(CLOSE_S)
         except subprocess.TimeoutExpired:
-            return f"worker {self.number} closed its pipe"
-        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
-        return f"worker {self.number} {how}"
+            return "closed its pipe"
+        return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
 
-    def end(self, grace_s: float = 0.0) -> None:
+    def close(self) -> None:
+        """Close the pipe, at which the worker closes its environments and exits."""
+        self.conn.close()
+
+    def end(self, grace_s: float) -> None:
         """Close the pipe, wait for the process to end by itself, then kill what is left.
 
         That takes in the programs its environments have started: they are of its process group.
         """
-        self.conn.close()
+        self.close()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(grace_s)
+            self.process.wait(grace_s)
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self.pending.clear()
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()

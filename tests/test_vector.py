@@ -15,11 +15,12 @@ from arl_gym.errors import (
     AlreadyPendingError,
     ArlGymError,
     ConfigError,
+    DependencyMissing,
     EpisodeOverError,
     UnknownNameError,
     WorkerError,
 )
-from arl_gym.vector import Result, TextVectorEnv
+from arl_gym.vector import Result, TextVectorEnv, parse_workers
 from tests.counting_env import CountingEnv, make_counting_env
 
 
@@ -297,7 +298,7 @@ def test_a_killed_worker_ends_its_own_running_episodes_and_no_other(workers):
 
 def test_a_worker_killed_while_idle_is_noticed_at_the_next_send(workers):
     begin(workers, ["train/1"] * 3)
-    process = workers._workers[0]._process
+    process = workers._workers[0].channel.process
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     workers.send(0, "up")
@@ -424,12 +425,12 @@ SCRIPT = textwrap.dedent(
     vec.send(1, "hey")
     result, = vec.recv()
     for worker in vec._workers:
-        os.kill(worker._process.pid, signal.SIGINT)
+        os.kill(worker.channel.process.pid, signal.SIGINT)
     vec.send_reset(0)
     vec.recv()
     vec.send(0, "still here")
     vec.recv()
-    pids = " ".join(str(w._process.pid) for w in vec._workers)
+    pids = " ".join(str(w.channel.process.pid) for w in vec._workers)
     sys.stdout.write(f"{result.observation} {result.info['me'] is Here} {pids}\\n")
     sys.stdout.flush()
     os.kill(os.getpid(), signal.SIGKILL)
@@ -459,6 +460,38 @@ def is_live(pid):
             return f.read().rsplit(")", 1)[1].split()[0] != "Z"
     except FileNotFoundError:
         return False
+
+
+# ---- actors of a Ray cluster (tests/adapters/real/test_ray.py has them at work)
+
+
+@pytest.mark.parametrize(
+    ("workers", "parsed"),
+    [(0, ("process", 0)), (3, ("process", 3)), ("ray", ("ray", 0)), ("ray:16", ("ray", 16))],
+)
+def test_workers_are_a_number_of_processes_or_of_actors(workers, parsed):
+    assert parse_workers(workers) == parsed
+
+
+@pytest.mark.parametrize("workers", [-1, "2", "ray:", "ray:0", "ray:-1", "ray:two", "Ray", "spark:2", ""])
+def test_other_workers_are_refused_with_what_would_do(workers):
+    with pytest.raises(ConfigError, match=rf"'ray:N' \(N actors\), got {workers!r}$"):
+        TextVectorEnv([CountingEnv], workers=workers)
+
+
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    monkeypatch.delitem(sys.modules, "arl_gym.ray_worker", raising=False)
+    with pytest.raises(DependencyMissing, match=r"workers='ray' needs: pip install 'arl-gym\[ray\]'"):
+        TextVectorEnv([CountingEnv], workers="ray")
+
+
+def test_ray_is_imported_only_for_its_actors():
+    code = (
+        "import sys, arl_gym, arl_gym.vector as v; from tests.counting_env import CountingEnv; "
+        "v.TextVectorEnv([CountingEnv] * 2, workers=1).close(); assert 'ray' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 # ---- Gymnasium's interface

@@ -96,7 +96,7 @@ def evaluate(
     samples: int = 1,
     seed: int = 0,
     num_envs: int = 64,
-    workers: int = 0,
+    workers: int | str = 0,
     record: str | Path | None = None,
     resume: str | Path | None = None,
     play: Callable[..., list[Trajectory]] = rollout,
@@ -115,7 +115,8 @@ def evaluate(
         samples: Episodes of each task, for avg@k and pass@k.
         seed: Seed of the agent's sampling; the tasks do not depend on it.
         num_envs: Episodes played at once.
-        workers: Processes that hold the environments; 0 is this one.
+        workers: Processes that hold the environments, 0 is this one; or "ray", "ray:N", actors of a Ray
+            cluster (see `TextVectorEnv`).
         record: Folder that gets the episodes as `eval-<env>-<split>.jsonl.gz`.
         resume: File that gets every episode as it ends, and whose episodes are not played again.
         play: Plays the episodes: a function with the parameters of `rollout`, which it may share out over

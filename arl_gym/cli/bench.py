@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import Any
 
 from arl_gym.agents.policies import FALLBACK_ACTIONS, Respond, respond_in
-from arl_gym.cli.options import add_env_options, env_kwargs, parser, positive_int
+from arl_gym.cli.options import add_env_options, add_workers_option, env_kwargs, parser, positive_int
 from arl_gym.errors import WorkerError
 from arl_gym.make import make_chat_vec
 from arl_gym.rng import Rng
@@ -38,7 +38,7 @@ class Speed:
     peak_mb: float
     """Resident memory of this process."""
     peak_worker_mb: float
-    """That of the largest worker; 0 without workers."""
+    """That of the largest worker process; 0 without such."""
 
 
 def run(args: list[str]) -> int:
@@ -47,7 +47,7 @@ def run(args: list[str]) -> int:
     add_env_options(p, split="train")
     p.add_argument("--num-envs", "--envs", type=positive_int, default=8, help="environments")
     p.add_argument("--seconds", type=float, default=5.0, help="how long to step; resets get a quarter of it")
-    p.add_argument("--workers", type=int, default=0, help="worker processes; 0 steps in this one")
+    add_workers_option(p)
     p.add_argument("--out", type=Path, metavar="FILE", help="append the result to this file as a JSON line")
     options = p.parse_args(args)
     if not options.seconds > 0:
@@ -63,18 +63,19 @@ def run(args: list[str]) -> int:
         vec.close()
     p50, p99 = (1e3 * _quantile(bench.step_s, q) for q in (0.5, 0.99))
     own_mb, worker_mb = _peak_mb()
+    processes = isinstance(options.workers, int) and options.workers > 0
     speed = Speed(
         steps_per_s=steps_per_s,
         resets_per_s=resets_per_s,
         step_p50_ms=p50,
         step_p99_ms=p99,
         peak_mb=own_mb,
-        peak_worker_mb=worker_mb if options.workers else 0.0,
+        peak_worker_mb=worker_mb if processes else 0.0,
     )
     print(f"{options.id}  {options.num_envs} envs, {options.workers} workers, {options.seconds:g} s")
     print(f"steps/s   {steps_per_s:12.1f}\nresets/s  {resets_per_s:12.1f}")
     print(f"step ms   {p50:12.3f} p50  {p99:.3f} p99\npeak MB   {own_mb:12.1f}", end="")
-    print(f"  largest worker {worker_mb:.1f}" if options.workers else "")
+    print(f"  largest worker {worker_mb:.1f}" if processes else "")
     if options.out is not None:
         with options.out.open("a", encoding="utf-8") as out:
             out.write(json.dumps(_provenance(options) | asdict(speed)) + "\n")

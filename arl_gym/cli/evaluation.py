@@ -5,7 +5,14 @@ from pathlib import Path
 
 from arl_gym.agents.evaluate import EvalResult, evaluate, wilson_interval
 from arl_gym.agents.rollout import RolloutStats
-from arl_gym.cli.options import add_env_options, env_kwargs, parser, positive_int, progress_bar
+from arl_gym.cli.options import (
+    add_env_options,
+    add_workers_option,
+    env_kwargs,
+    parser,
+    positive_int,
+    progress_bar,
+)
 from arl_gym.cli.players import add_player_options, check_player, player
 from arl_gym.wrappers.format_penalty import FORMATS
 
@@ -54,7 +61,7 @@ def _options(args: list[str]) -> argparse.Namespace:
     p.add_argument("--samples", type=positive_int, default=1, help="episodes of each task, for pass@k")
     p.add_argument("--seed", type=int, default=0, help="seed of the sampling; tasks do not depend on it")
     p.add_argument("--num-envs", type=positive_int, default=64, help="episodes played at once")
-    p.add_argument("--workers", type=int, default=0, help="worker processes; 0 plays in this one")
+    add_workers_option(p)
     p.add_argument(
         "--step-timeout-s", type=float, default=60.0, help="a worker slower than this is restarted"
     )

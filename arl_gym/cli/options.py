@@ -12,6 +12,7 @@ from arl_gym.agents.tasks import split_kwargs
 from arl_gym.core import SPLITS
 from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.make import env_parameters, find_spec
+from arl_gym.vector import parse_workers
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
@@ -49,6 +50,25 @@ def positive_int(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"must be at least 1, got {value}")
+    return value
+
+
+def add_workers_option(parser: argparse.ArgumentParser) -> None:
+    """Add `--workers`."""
+    parser.add_argument(
+        "--workers",
+        type=_workers,
+        default=0,
+        help="worker processes, 0 plays in this one; or ray, ray:N: actors of a Ray cluster",
+    )
+
+
+def _workers(text: str) -> int | str:
+    value = int(text) if text.lstrip("-").isdecimal() else text
+    try:
+        parse_workers(value)
+    except ConfigError as err:
+        raise argparse.ArgumentTypeError(str(err)) from err
     return value
 
 

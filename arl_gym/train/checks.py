@@ -20,6 +20,7 @@ from arl_gym.make import env_parameters, find_spec
 from arl_gym.train.config import EnvConfig, RunConfig, dial
 from arl_gym.train.envs import check_step_advantage, groups_per_try
 from arl_gym.train.loss import check_loss
+from arl_gym.vector import parse_workers
 
 _AT_LEAST: dict[str, float] = {
     "steps": 1,
@@ -202,8 +203,12 @@ def _environment(env: EnvConfig, place: str) -> Iterator[str]:
         yield f"{place}.weight={env.weight}: expected more than 0"
     if env.step_timeout_s <= 0:
         yield f"{place}.step_timeout_s={env.step_timeout_s}: expected more than 0"
-    if env.workers < 0 or env.penalty < 0:
-        yield f"{place}: expected workers and penalty of at least 0, got {env.workers} and {env.penalty}"
+    if env.penalty < 0:
+        yield f"{place}.penalty={env.penalty}: expected at least 0"
+    try:
+        parse_workers(env.workers)
+    except ConfigError as err:
+        yield f"{place}: {err}"
     if isinstance(env.window, int) and env.window < 0:
         yield f"{place}.window={env.window}: expected at least 0, or 'dialogue'"
     try:

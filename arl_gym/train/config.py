@@ -39,8 +39,9 @@ class EnvConfig:
     """What the penalty punishes: a broken format (paper) or an inadmissible action (released code)."""
     anchor: Literal["observation", "state"] = "observation"
     """What GiGPO groups turns by."""
-    workers: int = 0
-    """Worker processes that hold the environments; 0 keeps them in the trainer's process."""
+    workers: int | str = 0
+    """Worker processes that hold the environments; 0 keeps them in the trainer's process. "ray:N": N actors
+    of a Ray cluster, "ray" one for each of its CPUs; every rank has its own."""
     step_timeout_s: float = 60.0
     """A worker that takes longer for one step is restarted; its episodes end as env_error."""
     weight: float = 1.0

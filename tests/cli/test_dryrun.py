@@ -37,3 +37,9 @@ def test_the_papers_presets_refuse_generated_data_unless_told(capsys):
 def test_a_number_of_gpus_is_positive(value, capsys):
     assert main(["train", "--dry-run", "--gpus", value]) == 2
     assert "--gpus" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("text", "workers"), [("2", 2), ("ray:16", "ray:16")])
+def test_workers_of_a_run_are_processes_or_actors(text, workers, capsys):
+    assert main(["train", "--config", "sokoban-tiny", "--env.workers", text, "--dry-run"]) == 0
+    assert tomllib.loads(capsys.readouterr().out)["env"]["workers"] == workers

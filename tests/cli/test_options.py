@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arl_gym.cli.options import env_id, key_value, literal, parser
+from arl_gym.cli.options import add_workers_option, env_id, key_value, literal, parser
 from tests.agents.counting import ID
 
 
@@ -63,3 +63,20 @@ def test_help_shows_the_defaults_that_are_values():
     assert "how many (default: 3)" in shown
     assert "where to\n" in shown
     assert "say nothing\n" in shown
+
+
+def test_workers_are_processes_or_actors():
+    p = parser("x", "")
+    add_workers_option(p)
+    assert p.parse_args([]).workers == 0
+    assert p.parse_args(["--workers", "2"]).workers == 2
+    assert p.parse_args(["--workers", "ray:4"]).workers == "ray:4"
+
+
+@pytest.mark.parametrize("text", ["-1", "two", "ray:0"])
+def test_other_workers_are_bad_usage_that_says_what_would_do(text, capsys):
+    p = parser("x", "")
+    add_workers_option(p)
+    with pytest.raises(SystemExit):
+        p.parse_args([f"--workers={text}"])
+    assert "'ray:N' (N actors), got" in capsys.readouterr().err

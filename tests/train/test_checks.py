@@ -79,6 +79,9 @@ CONFLICTS = [
     ({"env": {"prompt": "compakt"}}, "did you mean 'compact'"),
     ({"env": {"window": -1}}, "env.window=-1: expected at least 0"),
     ({"env": {"weight": 0.0}}, "env.weight=0.0: expected more than 0"),
+    ({"env": {"penalty": -0.1}}, "env.penalty=-0.1: expected at least 0"),
+    ({"env": {"workers": -1}}, "env: workers must be 0 (in-process), a number of processes, 'ray'"),
+    ({"env": {"workers": "ray:none"}}, "or 'ray:N' (N actors), got 'ray:none'"),
     ({"env": {"kwargs": {"split": "test"}}}, "env.kwargs.split='test': leave it out"),
     ({"env": {"kwargs": {"window": 3}}}, "env.kwargs.window=3: set env.window instead"),
     (

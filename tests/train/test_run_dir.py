@@ -49,9 +49,10 @@ def test_resuming_with_another_setting_names_every_change(tmp_path):
         open_run_dir(other, resume=True)
 
 
-def test_a_run_may_go_on_for_longer_and_on_other_hardware(tmp_path):
+@pytest.mark.parametrize("workers", [2, "ray:16"])
+def test_a_run_may_go_on_for_longer_and_on_other_hardware(tmp_path, workers):
     open_run_dir(cfg(tmp_path / "run")).close()
-    changes = {"steps": 999, "optim": {"micro_tokens": 64, "zero_stage": 3}, "env": {"workers": 2}}
+    changes = {"steps": 999, "optim": {"micro_tokens": 64, "zero_stage": 3}, "env": {"workers": workers}}
     open_run_dir(cfg(tmp_path / "run", **changes), resume=True).close()
     assert "steps = 999" in (tmp_path / "run" / "config.toml").read_text()
 
