@@ -135,8 +135,8 @@ clean:
 	@$(BIN)/python tests/vllm/mend_torchvision.py && touch $@
 
 # The libraries of arl_gym.adapters, in two environments: verifiers and torchrl exclude OpenEnv and verl.
-.venv-adapters/.ready: EXTRAS = gem,openenv,ray,rllib,sb3,skyrl,trl,verl
-.venv-verifiers/.ready: EXTRAS = torchrl,verifiers
+.venv-adapters/.ready: EXTRAS = gem,math,openenv,ray,rllib,sb3,skyrl,trl,verl
+.venv-verifiers/.ready: EXTRAS = math,torchrl,verifiers
 .venv-adapters/.ready .venv-verifiers/.ready: BIN = $(@D)/bin
 .venv-adapters/.ready .venv-verifiers/.ready: pyproject.toml
 	@$(PYTHON) -c 'import ensurepip, sys, venv; sys.exit(sys.version_info[:2] != (3, 11))' 2>/dev/null || { \

@@ -1,23 +1,27 @@
 """Workers of a `TextVectorEnv` that are actors of a Ray cluster: `TextVectorEnv(env_fns, workers="ray:16")`.
 
-Everything sent to an actor since the last `recv` travels as one remote call, and its answers come back as one
-list: a round over thousands of environments costs a few Ray messages an actor.
+Ray places the actors and says when one is gone. What is said between them and this process goes through a
+socket to each, as through the pipe to a worker process: a remote call takes a millisecond, which is more than
+most environments take for a step.
 """
 
+import contextlib
+import hmac
 import itertools
 import os
 import queue
 import re
 import secrets
+import socket
 import sys
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from arl_gym.errors import DependencyMissing
-from arl_gym.worker import one_line, serve
+from arl_gym.worker import CLOSE_S, one_line, pump, serve
 
 try:
     import ray
@@ -26,11 +30,13 @@ try:
 except ImportError as err:
     raise DependencyMissing("workers='ray'", "ray") from err
 
-LINGER_S = 0.02
-"""How long an answer waits in its actor for those of its neighbours, to travel with them."""
+LOOK_S = 1.0
+"""How often Ray is asked of actors that say nothing: the socket to a machine without power stays open."""
 
-HEAD_START = 16
-"""So many commands go to an idle actor at once, without waiting for `recv`."""
+CONNECT_S = 10.0
+"""How long connecting to an actor, and its greeting, may take."""
+
+_KEY_BYTES = 32
 
 
 class RayActors:
@@ -58,11 +64,16 @@ class RayActors:
         """Wait until an actor has answered or is gone; return those, none if the time is up."""
         until = time.monotonic() + timeout_s
         while True:
-            left = until - time.monotonic()
-            ray.wait([channel.awaited() for channel in channels], timeout=max(0.0, left))
             ready = [channel for channel in channels if channel.ready()]
+            left = until - time.monotonic()
             if ready or left <= 0:
                 return ready
+            pause = min(left, LOOK_S)
+            if placing := [channel.placed for channel in channels if channel.conn is None]:
+                ray.wait(placing, timeout=pause)
+            elif not wait([c.conn for c in channels if c.conn is not None], pause):
+                for channel in channels:
+                    channel.look()
 
 
 def cpu_slots() -> list[str]:
@@ -79,79 +90,74 @@ class Actor:
 
     Args:
         next_node: Names a node to prefer, None if there is none yet; another one each time.
+
+    Attributes:
+        placed: Ray's reference to where it listens.
+        conn: The socket to it, once there is one.
     """
 
     def __init__(self, next_node: Callable[[], str | None]):
         self._next_node = next_node
-        self._calls: deque[Any] = deque()  # each brings a reply or more
-        self._outbox: list[bytes] = []
-        self._inbox: deque[bytes] = deque()
-        self._unanswered = 0
-        self._end = "it has ended"
+        self._outbox: list[bytes] = []  # until there is a socket
+        self._lost = False
+        self._end = ""
         self._place()
 
     def _place(self) -> None:
         node = self._next_node()
         strategy = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=True)
+        self._key = secrets.token_bytes(_KEY_BYTES)
         server = _REMOTE_SERVER.options(scheduling_strategy=strategy)
-        self._actor = server.remote([path or os.getcwd() for path in sys.path])
-        self._exchange = self._actor.exchange.options(concurrency_group="mail")
-        self._placed = self._actor.place.options(concurrency_group="mail").remote()
-        self._where: tuple[str, int] | None = None
+        self._actor = server.remote([path or os.getcwd() for path in sys.path], self._key)
+        self.placed = self._actor.listen.remote()
         self._life = self._actor.serve.remote()
+        self._where: tuple[str, int, int] | None = None
+        self.conn: Connection | None = None
 
     def send(self, message: bytes) -> None:
-        """Keep a message for the next flush."""
-        if self._where is not None and _is_done(self._life):
-            raise OSError("the actor is gone")
-        self._outbox.append(message)
-        self._unanswered += 1
-        if len(self._outbox) >= HEAD_START and not self._calls:
-            self.flush()
+        """Write a message, or keep it until there is a socket."""
+        if self.conn is None:
+            self._outbox.append(message)
+            return
+        # The first write after the other side is gone would go through.
+        with contextlib.suppress(BlockingIOError):
+            if not self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT):
+                raise BrokenPipeError("the actor is gone")
+        self.conn.send_bytes(message)
 
-    def flush(self) -> None:
-        """Send what was kept in one call; if that is nothing, ask for the answers that are still to come."""
-        if self._where is not None and (self._outbox or (self._unanswered and not self._calls)):
-            self._calls.append(self._exchange.remote(self._outbox))
-            self._outbox = []
-
-    def awaited(self) -> Any:
-        """Return what must be done before a reply is there, or the end."""
-        if self._where is None:
-            return self._placed
-        return self._calls[0] if self._calls else self._life
+    def look(self) -> None:
+        """Ask Ray whether the actor lives."""
+        self._lost = self._lost or _is_done(self._life)
 
     def ready(self) -> bool:
-        """Return whether there is a reply, or the end."""
-        if self._where is None and _is_done(self._placed) and not self._settle():
-            return True
-        return bool(self._inbox) or _is_done(self.awaited())
+        """Return whether there is something to read, be it the end."""
+        if self.conn is None and not self._lost and _is_done(self.placed):
+            self._settle()
+        return self._lost or (self.conn is not None and self.conn.poll())
 
-    def _settle(self) -> bool:
-        """Send what has waited for the place, or look for another one; return False where that is no use."""
+    def _settle(self) -> None:
+        """Connect to the actor where it was placed, or have another one placed."""
         try:
-            self._where = ray.get(self._placed)
-            self.flush()
+            self._where = host, port, _ = ray.get(self.placed)
+            self._socket = socket.create_connection((host, port), timeout=CONNECT_S)
+            self._socket.sendall(self._key)
+            self.conn = _connection(self._socket)
+            for message in self._outbox:
+                self.conn.send_bytes(message)
+            self._outbox = []
         except RayError as err:
-            if not isinstance(err, RayActorError) or err.actor_init_failed:
-                return False
-            self._place()  # the node was lost before the actor was on it
-        return True
+            if isinstance(err, RayActorError) and not err.actor_init_failed:
+                self._place()  # the node was lost before the actor was on it
+            else:
+                self._lost, self._end = True, _cause(err)
+        except OSError as err:
+            self._lost, self._end = True, f"it cannot be reached: {one_line(err)}"
 
     def receive(self) -> bytes:
-        """Return the next reply."""
-        if not self._inbox:
-            try:
-                self._inbox.extend(ray.get(self.awaited()) or ())
-            except RayError as err:
-                self._end = _cause(err)
-                raise EOFError(self._end) from err
-            if not self._inbox:
-                raise EOFError(self._end)
-            self._calls.popleft()
-            self._unanswered -= len(self._inbox)
-            self.flush()  # the rest is on its way while these are looked at
-        return self._inbox.popleft()
+        """Read a message."""
+        if self.conn is None or (self._lost and not self.conn.poll()):
+            raise EOFError("the actor is gone")
+        return self.conn.recv_bytes()
 
     def excuse(self) -> str:
         """Say that it was not placed, if that is it."""
@@ -162,20 +168,34 @@ class Actor:
 
     def obituary(self) -> str:
         """Say how the actor ended, and where it was."""
-        where = "" if self._where is None else f"(process {self._where[1]} on {self._where[0]}) "
-        return f"{where}is gone: {self._end}"
+        if not self._end and ray.wait([self._life], timeout=CLOSE_S)[0]:
+            try:
+                ray.get(self._life)
+            except RayError as err:
+                self._end = _cause(err)
+        where = "" if self._where is None else f"(process {self._where[2]} on {self._where[0]}) "
+        return f"{where}is gone: {self._end or 'it closed its socket'}"
 
     def close(self) -> None:
-        """Send the empty message, at which the actor closes its environments."""
-        if ray.is_initialized() and self._where is not None:
-            self._exchange.remote([b""])
+        """Close the socket, at which the actor closes its environments."""
+        if self.conn is not None:
+            self.conn.close()
+            self._socket.close()
 
     def end(self, grace_s: float) -> None:
         """Wait for the actor to close its environments, and kill it."""
+        self.close()
         if ray.is_initialized():  # else the user has shut Ray down, actors and all
-            if self._where is not None:
+            if self.conn is not None:
                 ray.wait([self._life], timeout=grace_s)
             ray.kill(self._actor)
+
+
+def _connection(sock: socket.socket) -> Connection:
+    """Return a connection over a connected socket, which stays usable itself."""
+    sock.settimeout(None)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # one message need not wait for another
+    return Connection(os.dup(sock.fileno()))
 
 
 def _is_done(ref: Any) -> bool:
@@ -192,49 +212,45 @@ def _cause(err: RayError) -> str:
 
 
 class Server:
-    """The actor. `serve` runs as long as it lives; `exchange`, in another thread, carries its mail."""
+    """The actor: listens for the vector environment, and serves it as long as it lives.
 
-    def __init__(self, path: list[str]):
+    Args:
+        path: The driver's `sys.path`.
+        key: What the vector environment greets with; a stranger does not know it.
+    """
+
+    def __init__(self, path: list[str], key: bytes):
         os.dup2(2, 1)  # what an env prints must not mix with the program's output
         # The driver's modules first, where this machine has them too.
         theirs = [p for p in path if os.path.exists(p)]
         sys.path[:] = [*theirs, *(p for p in sys.path if p not in theirs)]
-        self._inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
-        self._changed = threading.Condition()
-        self._outbox: list[bytes] = []
-        self._owed = 0
-        self._over = False
+        self._key = key
 
-    def place(self) -> tuple[str, int]:
-        """Return the address of the node, and the process."""
-        return ray.util.get_node_ip_address(), os.getpid()
+    def listen(self) -> tuple[str, int, int]:
+        """Return address and port to connect to, and the process."""
+        host = ray.util.get_node_ip_address()
+        self._listener = socket.create_server((host, 0))
+        return host, self._listener.getsockname()[1], os.getpid()
 
     def serve(self) -> None:
-        """Serve a shard until the empty message."""
+        """Serve a shard until the socket is closed."""
+        conn = self._accept()
+        inbox: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        threading.Thread(target=pump, args=(conn, inbox), daemon=True).start()
         try:
-            serve(self._inbox.get, self._reply)
+            with contextlib.suppress(OSError):  # writing to a driver that is gone
+                serve(inbox.get, conn.send_bytes)
         finally:
-            with self._changed:
-                self._over = True
-                self._changed.notify()
+            conn.close()
 
-    def _reply(self, reply: bytes) -> None:
-        with self._changed:
-            self._outbox.append(reply)
-            self._owed -= 1
-            if len(self._outbox) == 1 or not self._owed:
-                self._changed.notify()
-
-    def exchange(self, messages: list[bytes]) -> list[bytes]:
-        """Take in messages; wait for a reply and return it with those that follow soon, [] after the end."""
-        with self._changed:
-            self._owed += len(messages)
-            for message in messages:
-                self._inbox.put(message)
-            self._changed.wait_for(lambda: self._outbox or self._over)
-            self._changed.wait_for(lambda: not self._owed or self._over, LINGER_S)
-            replies, self._outbox = self._outbox, []
-            return replies
+    def _accept(self) -> Connection:
+        with self._listener:
+            while True:
+                sock, _ = self._listener.accept()
+                with sock, contextlib.suppress(OSError):
+                    sock.settimeout(CONNECT_S)
+                    if hmac.compare_digest(sock.recv(_KEY_BYTES, socket.MSG_WAITALL), self._key):
+                        return _connection(sock)
 
 
-_REMOTE_SERVER = ray.remote(concurrency_groups={"mail": 1})(Server)
+_REMOTE_SERVER = ray.remote(Server)

@@ -282,8 +282,6 @@ class TextVectorEnv(VectorEnv[Any, Any, Any]):
     def _sweep(self, *, block: bool, limit: float = float("inf")) -> None:
         """Read what the workers have answered, and restart those that are dead or late."""
         busy = {w.channel: w for w in self._workers if w.pending}
-        for worker in busy.values():
-            worker.flush()
         until = min([limit, *(w.deadline for w in busy.values())]) if block else 0.0
         for channel in self._host.wait(list(busy), max(0.0, until - time.monotonic())):
             self._read(busy.pop(channel))

@@ -11,7 +11,6 @@ torch does not load it once more per worker. POSIX only.
 """
 
 import contextlib
-import math
 import os
 import pickle
 import queue
@@ -176,17 +175,18 @@ def main(fd: int) -> None:
 
 
 def _drain(conn: Connection, inbox: "queue.SimpleQueue[bytes]") -> None:
-    """Move commands from the pipe to the loop, so that the parent's writes never wait for a busy env.
+    """Pump, and end the process when the parent has closed the pipe or died, even out of a hanging step."""
+    pump(conn, inbox)
+    time.sleep(CLOSE_S)
+    os._exit(1)
 
-    When the parent has closed the pipe or died, the process ends too, even out of a hanging step.
-    """
-    try:
+
+def pump(conn: Connection, inbox: "queue.SimpleQueue[bytes]") -> None:
+    """Move commands to the loop, so that the parent's writes never wait for a busy env; b"" at the end."""
+    with contextlib.suppress(EOFError, OSError):
         while True:
             inbox.put(conn.recv_bytes())
-    except (EOFError, OSError):
-        inbox.put(b"")
-        time.sleep(CLOSE_S)
-        os._exit(1)
+    inbox.put(b"")
 
 
 # ---- the parent's side
@@ -196,15 +196,11 @@ class Channel(Protocol):
     """The way to one worker and back: a message for a message, in order."""
 
     def send(self, message: bytes) -> None:
-        """Send a message, at the latest when flushed.
+        """Send a message.
 
         Raises:
             OSError: If the worker is gone.
         """
-        ...
-
-    def flush(self) -> None:
-        """Send what has been collected."""
         ...
 
     def ready(self) -> bool:
@@ -282,10 +278,9 @@ class Worker:
         self.deadline = time.monotonic() + self._start_timeout_s
         with contextlib.suppress(OSError):  # it died at once: the next read says so
             self.channel.send(self._blob)
-        self.channel.flush()
 
     def post(self, verb: Verb, i: int, payload: Any) -> None:
-        """Give it a command, which leaves with the next `flush` if not at once.
+        """Send a command.
 
         Raises:
             OSError: If the worker is gone.
@@ -293,14 +288,8 @@ class Worker:
         dumps = pickle.dumps if type(payload) is str else cloudpickle.dumps  # ten times quicker
         self.channel.send(dumps((verb, i, payload)))
         if not self.pending and self.traits is not None:
-            self.deadline = math.inf  # counts from the flush
-        self.pending.append((i, verb))
-
-    def flush(self) -> None:
-        """See that all commands are on their way."""
-        self.channel.flush()
-        if self.deadline == math.inf:
             self.deadline = time.monotonic() + self._step_timeout_s
+        self.pending.append((i, verb))
 
     def receive(self) -> Reply:
         """Return the next reply, waiting for it; it belongs to the head of `pending`, except "ready".
@@ -379,9 +368,6 @@ class Process:
     def send(self, message: bytes) -> None:
         """Write a message."""
         self.conn.send_bytes(message)
-
-    def flush(self) -> None:
-        """Do nothing: everything was written at once."""
 
     def ready(self) -> bool:
         """Return whether there is something to read, be it the end."""

@@ -21,8 +21,6 @@ pytestmark = pytest.mark.timeout(240)
 @pytest.fixture(scope="module", autouse=True)
 def _cluster():
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
-        patch.setenv("RAY_AUTH_MODE", "disabled")  # else Ray writes a token into the home folder
         # "local": never a cluster that somebody else started here.
         ray.init(
             address="local",
