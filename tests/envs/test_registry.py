@@ -50,6 +50,7 @@ def test_every_option_has_its_place_in_the_table(env_id):
     assert OPTIONS[env_id].keys() | BESIDE[env_id] | {"render_mode"} == arguments
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("env_id", "kwargs"), CHOICES, ids=CHOICE_IDS)
 def test_every_pair_of_options_keeps_the_contract(env_id, kwargs, monkeypatch):
     apart = {  # these have tests of their own here
@@ -76,6 +77,7 @@ def vector_run(env_id, mode, kwargs):
     return out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("env_id", "kwargs"), CHOICES, ids=CHOICE_IDS)
 def test_make_vec_runs_from_one_seed_are_alike_in_every_autoreset_mode(env_id, kwargs):
     for mode in AutoresetMode:

@@ -20,18 +20,17 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture(scope="module", autouse=True)
 def _cluster():
-    with pytest.MonkeyPatch.context() as patch:
-        # "local": never a cluster that somebody else started here.
-        ray.init(
-            address="local",
-            num_cpus=2,
-            _node_ip_address="127.0.0.1",
-            include_dashboard=False,
-            log_to_driver=False,
-            object_store_memory=100 << 20,
-        )
-        yield
-        ray.shutdown()
+    # "local": never a cluster that somebody else started here.
+    ray.init(
+        address="local",
+        num_cpus=2,
+        _node_ip_address="127.0.0.1",
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=100 << 20,
+    )
+    yield
+    ray.shutdown()
 
 
 def assert_native(episode, env_id, **kwargs):
