@@ -85,8 +85,8 @@ def cpu_slots() -> list[str]:
 class Actor:
     """The channel to an actor.
 
-    The actor needs a free CPU to be placed and keeps none, which is Ray's default: environments of training
-    and evaluation, which take turns, share the CPUs, and what replaces a hanging actor waits for nothing.
+    It reserves no CPU, as a worker process does not: environments of training and evaluation, which take
+    turns, share the CPUs, and what replaces a hanging actor waits for nothing.
 
     Args:
         next_node: Names a node to prefer, None if there is none yet; another one each time.
@@ -107,7 +107,7 @@ class Actor:
         node = self._next_node()
         strategy = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=True)
         self._key = secrets.token_bytes(_KEY_BYTES)
-        server = _REMOTE_SERVER.options(scheduling_strategy=strategy)
+        server = _REMOTE_SERVER.options(num_cpus=0, scheduling_strategy=strategy)
         self._actor = server.remote([path or os.getcwd() for path in sys.path], self._key)
         self.placed = self._actor.listen.remote()
         self._life = self._actor.serve.remote()
@@ -160,11 +160,8 @@ class Actor:
         return self.conn.recv_bytes()
 
     def excuse(self) -> str:
-        """Say that it was not placed, if that is it."""
-        if self._where is not None:
-            return ""
-        total, free = (of().get("CPU", 0) for of in (ray.cluster_resources, ray.available_resources))
-        return f": Ray found no free CPU to place its actor ({total:g} in the cluster, {free:g} free)"
+        """Say that Ray has not started it yet, if that is it."""
+        return "" if self._where is not None else ": Ray has not started its actor"
 
     def obituary(self) -> str:
         """Say how the actor ended, and where it was."""
