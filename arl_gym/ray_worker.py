@@ -85,8 +85,8 @@ def cpu_slots() -> list[str]:
 class Actor:
     """The channel to an actor.
 
-    It reserves no CPU, as a worker process does not: environments of training and evaluation, which take
-    turns, share the CPUs, and what replaces a hanging actor waits for nothing.
+    It reserves no CPU, which is Ray's default, as a worker process does not: environments of training and
+    evaluation, which take turns, share the CPUs, and what replaces a hanging actor waits for nothing.
 
     Args:
         next_node: Names a node to prefer, None if there is none yet; another one each time.
@@ -107,7 +107,7 @@ class Actor:
         node = self._next_node()
         strategy = "SPREAD" if node is None else NodeAffinitySchedulingStrategy(node, soft=True)
         self._key = secrets.token_bytes(_KEY_BYTES)
-        server = _REMOTE_SERVER.options(num_cpus=0, scheduling_strategy=strategy)
+        server = _REMOTE_SERVER.options(scheduling_strategy=strategy)
         self._actor = server.remote([path or os.getcwd() for path in sys.path], self._key)
         self.placed = self._actor.listen.remote()
         self._life = self._actor.serve.remote()

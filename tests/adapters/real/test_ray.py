@@ -296,10 +296,10 @@ def test_episodes_of_a_lost_node_end_and_its_actors_move_to_the_others(cluster):
     for _ in range(5):  # the other nodes hear of a new one a little later, and take its actors until then
         vec = TextVectorEnv([functools.partial(node_env, max_steps=1_000_000)] * 4, workers="ray")
         there = {i for i in range(4) if vec.call(i, "node") == node.node_id}
-        if len(there) == 2:
+        if 0 < len(there) < 4:
             break
         vec.close()
-    assert len(there) == 2
+    assert 0 < len(there) < 4
     begin(vec, ["train/2"] * 4)
     cluster.remove_node(node, allow_graceful=False)
     running = set(range(4))
