@@ -33,6 +33,9 @@ except ImportError as err:
 LOOK_S = 1.0
 """How often Ray is asked of actors that say nothing: the socket to a machine without power stays open."""
 
+TICK_S = 0.02
+"""How often the sockets are looked at while an actor is being placed, which Ray alone can wait for."""
+
 CONNECT_S = 10.0
 """How long connecting to an actor, and its greeting, may take."""
 
@@ -70,7 +73,7 @@ class RayActors:
                 return ready
             pause = min(left, LOOK_S)
             if placing := [channel.placed for channel in channels if channel.conn is None]:
-                ray.wait(placing, timeout=pause)
+                ray.wait(placing, timeout=min(pause, TICK_S))
             elif not wait([c.conn for c in channels if c.conn is not None], pause):
                 for channel in channels:
                     channel.look()

@@ -1,8 +1,10 @@
 """GEM: the environments as `gem.Env`, for `gem.make`, `gem.make_vec` and GEM's wrappers.
 
-register()
-env = gem.make("arl:Sokoban-v0", seed=7)
-vec = gem.make_vec(["arl:WebShop-v0"] * 8, async_mode=True)
+    register()
+    env = gem.make("arl:Sokoban-v0", seed=7)
+    vec = gem.make_vec(["arl:WebShop-v0"] * 8, async_mode=True)
+
+GEM's observations are strings: no images here.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +33,7 @@ def register() -> None:
             gem.register(name, GemEnv, id=id)
 
 
-class GemEnv(gem.Env):  # type: ignore[misc]
+class GemEnv(gem.Env):
     """An environment of text in GEM's hands: strings in and out, one episode after the other.
 
     Equal arguments give equal tasks in equal order, whatever other environments and GEM's global generators

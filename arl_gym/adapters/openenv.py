@@ -32,14 +32,14 @@ except ImportError as err:
     raise DependencyMissing("OpenEnv", "openenv") from err
 
 
-class ChatAction(Action):  # type: ignore[misc]
+class ChatAction(Action):
     """What a turn sends."""
 
     response: str
     """The model's whole response."""
 
 
-class ChatObservation(Observation):  # type: ignore[misc]
+class ChatObservation(Observation):
     """What a reset or a turn brings, beside OpenEnv's own `reward` and `done`."""
 
     messages: list[dict[str, Any]]
@@ -58,7 +58,7 @@ class ChatObservation(Observation):  # type: ignore[misc]
     """The episode at its end; see `TextEpisode.record`."""
 
 
-class ChatEnvironment(Environment):  # type: ignore[misc]
+class ChatEnvironment(Environment):
     """One session: plays one episode after another.
 
     Args:
@@ -165,7 +165,7 @@ def app(env_id: str, *, max_concurrent_envs: int = 64, **env_kwargs: Any) -> Any
     return create_app(environment, ChatAction, ChatObservation, max_concurrent_envs=max_concurrent_envs)
 
 
-class ChatClient(EnvClient):  # type: ignore[misc]
+class ChatClient(EnvClient):
     """A session with a server of this module, sync or async as OpenEnv's clients are."""
 
     def _step_payload(self, action: ChatAction) -> dict[str, Any]:

@@ -81,7 +81,7 @@ class SuccessInfo(gym.Wrapper[Any, Any, Any, Any]):
         return obs, reward, terminated, truncated, info
 
 
-class BoardsVecEnv(VecEnv):  # type: ignore[misc]  # untyped where the library is not installed
+class BoardsVecEnv(VecEnv):
     """A `SokobanVectorEnv` as Stable-Baselines3 wants it: resets within the step, one info dict a board.
 
     The infos are those of the batched env with `task_id` and `is_success`, as plain numbers.

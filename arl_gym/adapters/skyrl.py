@@ -31,7 +31,7 @@ def register() -> None:
         skyrl_gym.register(NAME, "arl_gym.adapters.skyrl:SkyRLEnv")
 
 
-class SkyRLEnv(BaseTextEnv):  # type: ignore[misc]
+class SkyRLEnv(BaseTextEnv):
     """One episode in the hands of SkyRL's generator, which keeps the dialogue and sums the rewards.
 
     A step's metadata is the environment's info, with `terminated` and `truncated`; the last one also has the

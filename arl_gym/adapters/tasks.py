@@ -1,7 +1,9 @@
 """Rows of tasks for the data sets of other libraries: whoever copies a row G times has a group.
 
-rows = task_dataset("ARL/Sokoban-v0", "train", n=1000, library="verl")
-datasets.Dataset.from_list(rows).to_parquet("train.parquet")
+    rows = task_dataset("ARL/Sokoban-v0", "train", n=1000, library="verl")
+    datasets.Dataset.from_list(rows).to_parquet("train.parquet")
+
+Needs none of the libraries.
 """
 
 import json

@@ -48,7 +48,7 @@ def make_torchrl(
     return env.set_info_dict_reader(InfoReader(infos))
 
 
-class InfoReader(BaseInfoDictReader):  # type: ignore[misc]  # untyped where the library is not installed
+class InfoReader(BaseInfoDictReader):
     """Copies keys of `info` to torchrl's data, text included, which its own reader does not take.
 
     Args:

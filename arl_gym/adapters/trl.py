@@ -120,7 +120,7 @@ def _method(tool: Tool) -> Callable[..., Any]:
     method.__name__ = method.__qualname__ = tool.__name__
     method.__doc__ = tool.__doc__
     method.__annotations__ = {parameter.name: hints[parameter.name] for parameter in parameters}
-    method.__signature__ = inspect.Signature([me, *told])  # type: ignore[attr-defined]
+    method.__signature__ = inspect.Signature([me, *told])  # type: ignore[attr-defined]  # PEP 362 lets us
     return method
 
 

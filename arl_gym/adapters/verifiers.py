@@ -30,7 +30,7 @@ except ImportError as err:
 _tls = functools.cache(httpx.create_ssl_context)
 
 
-class ChatTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
+class ChatTasksetConfig(vf.TasksetConfig):
     """Which tasks: the fields of `--env.taskset`."""
 
     env_id: str = ""
@@ -42,7 +42,7 @@ class ChatTasksetConfig(vf.TasksetConfig):  # type: ignore[misc]
     """Keyword arguments of `make_chat_env`."""
 
 
-class ChatTaskData(vf.TaskData):  # type: ignore[misc]
+class ChatTaskData(vf.TaskData):
     """One row; its `id` is the task id, and its `prompt` what the episode shows first."""
 
     env_id: str
@@ -51,7 +51,7 @@ class ChatTaskData(vf.TaskData):  # type: ignore[misc]
     env_kwargs: dict[str, Any]
 
 
-class ChatTask(vf.Task[ChatTaskData]):  # type: ignore[misc]
+class ChatTask(vf.Task[ChatTaskData]):
     """One task of an environment."""
 
     @property
@@ -60,7 +60,7 @@ class ChatTask(vf.Task[ChatTaskData]):  # type: ignore[misc]
         return f"{self.data.env_id}/{self.data.id}"
 
 
-class ChatTaskset(vf.Taskset[ChatTask, ChatTasksetConfig]):  # type: ignore[misc]
+class ChatTaskset(vf.Taskset[ChatTask, ChatTasksetConfig]):
     """The first tasks of a split."""
 
     def load(self) -> Iterable[ChatTask]:
@@ -75,7 +75,7 @@ def _data(row: dict[str, Any]) -> ChatTaskData:
     return ChatTaskData(id=row["task_id"], name=f"{row['env_id']}#{row['task_id']}", **own)
 
 
-class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
+class ChatHarness(vf.Harness[vf.HarnessConfig]):
     """One model call a turn, made in this process: nothing to install, no program to start, no tools.
 
     It can also play with a memory window, where every turn is a conversation of its own: a branch of the
@@ -128,14 +128,14 @@ class ChatHarness(vf.Harness[vf.HarnessConfig]):  # type: ignore[misc]
         return await self.launch(*where, data.model_copy(update={"prompt": messages}))
 
 
-class ChatEnvConfig(vf.EnvConfig):  # type: ignore[misc]
+class ChatEnvConfig(vf.EnvConfig):
     """Who plays: the fields of `--env`."""
 
     player: vf.AgentConfig = vf.AgentConfig(runtime=vf.SubprocessConfig())
     """By default a `ChatHarness`, which runs nothing anywhere."""
 
 
-class ChatEnv(vf.Env[ChatEnvConfig]):  # type: ignore[misc]
+class ChatEnv(vf.Env[ChatEnvConfig]):
     """Plays a task: the environment is the model's user."""
 
     async def run(self, task: Any, agents: Any) -> None:

@@ -41,7 +41,7 @@ class _Sample:
 
 
 @register(NAME)
-class ArlGymAgentLoop(AgentLoopBase):  # type: ignore[misc]  # untyped
+class ArlGymAgentLoop(AgentLoopBase):
     """Plays one episode: verl's server samples, and its continuous tokens join what the two sides say."""
 
     def __init__(self, *args: Any, **kwargs: Any):

@@ -52,7 +52,8 @@ def _target(text: str) -> EnvSpec | Callable[..., Any]:
     if name not in members:
         known = [key for key, value in members.items() if isinstance(value, type)]
         raise argparse.ArgumentTypeError(str(UnknownNameError("environment", name, known, module)))
-    return members[name]  # type: ignore[no-any-return]
+    target: Callable[..., Any] = members[name]
+    return target
 
 
 def _maker(target: EnvSpec | Callable[..., Any], kwargs: list[tuple[str, Any]]) -> Callable[..., Any]:

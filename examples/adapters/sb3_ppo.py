@@ -19,7 +19,7 @@ from torch import nn
 from arl_gym.adapters.sb3 import make_sb3_vec
 
 
-class Boards(BaseFeaturesExtractor):  # type: ignore[misc]  # untyped where the library is not installed
+class Boards(BaseFeaturesExtractor):
     """Two convolutions that keep the size of the board; its own CNN is made for larger pictures."""
 
     def __init__(self, space: gym.spaces.Box):

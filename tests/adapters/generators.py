@@ -8,5 +8,5 @@ import numpy as np
 
 def states_of_the_process() -> tuple[Any, ...]:
     """Return the states of Python's and of NumPy's global generators."""
-    numbers = np.random.get_state(legacy=False)  # noqa: NPY002
+    numbers = np.random.get_state(legacy=False)  # noqa: NPY002 - the global one is the point
     return random.getstate(), numbers["state"]["key"].tolist(), numbers["state"]["pos"]

@@ -53,5 +53,5 @@ class Letters:
 def module() -> ModuleType:
     """Return the module `arl_gym.train.chat` with `Letters` as its codec."""
     made = ModuleType("arl_gym.train.chat")
-    made.ChatCodec = Letters  # type: ignore[attr-defined]
+    vars(made).update(ChatCodec=Letters)
     return made

@@ -59,7 +59,7 @@ def modules() -> dict[str, ModuleType]:
     """Return what `import gem` and `import gem.envs.registration` find, with an empty registry."""
     ENV_REGISTRY.clear()
     gem, envs, registration = map(ModuleType, ("gem", "gem.envs", "gem.envs.registration"))
-    gem.Env, gem.register, gem.make, gem.envs = Env, register, make, envs  # type: ignore[attr-defined]
-    registration.ENV_REGISTRY = ENV_REGISTRY  # type: ignore[attr-defined]
-    envs.registration = registration  # type: ignore[attr-defined]
+    vars(gem).update(Env=Env, register=register, make=make, envs=envs)
+    vars(registration).update(ENV_REGISTRY=ENV_REGISTRY)
+    vars(envs).update(registration=registration)
     return {module.__name__: module for module in (gem, envs, registration)}

@@ -60,10 +60,9 @@ def modules() -> dict[str, ModuleType]:
     """Return what the adapter's imports find, with an empty registry."""
     registry.clear()
     gym, envs, base = map(ModuleType, ("skyrl_gym", "skyrl_gym.envs", "skyrl_gym.envs.base_text_env"))
-    gym.registry, gym.register, gym.make = registry, register, make  # type: ignore[attr-defined]
-    base.BaseTextEnv = BaseTextEnv  # type: ignore[attr-defined]
-    base.BaseTextEnvStepOutput = BaseTextEnvStepOutput  # type: ignore[attr-defined]
-    gym.envs, envs.base_text_env = envs, base  # type: ignore[attr-defined]
+    vars(gym).update(registry=registry, register=register, make=make, envs=envs)
+    vars(base).update(BaseTextEnv=BaseTextEnv, BaseTextEnvStepOutput=BaseTextEnvStepOutput)
+    vars(envs).update(base_text_env=base)
     return {module.__name__: module for module in (gym, envs, base)}
 
 

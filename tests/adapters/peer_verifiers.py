@@ -215,5 +215,5 @@ def peer_modules() -> dict[str, ModuleType]:
         modules[name] = ModuleType(name)
         for thing in things:
             setattr(modules[name], thing.__name__, thing)
-    modules["verifiers"].v1 = modules["verifiers.v1"]  # type: ignore[attr-defined]
+    vars(modules["verifiers"]).update(v1=modules["verifiers.v1"])
     return modules

@@ -125,7 +125,7 @@ def modules() -> dict[str, ModuleType]:
     names = ("verl", "verl.experimental", "verl.experimental.agent_loop", "verl.utils")
     made = {name: ModuleType(name) for name in names}
     made["verl.utils.profiler"] = ModuleType("verl.utils.profiler")
-    made["verl.utils.profiler"].simple_timer = simple_timer  # type: ignore[attr-defined]
+    vars(made["verl.utils.profiler"]).update(simple_timer=simple_timer)
     loops = ModuleType("verl.experimental.agent_loop.agent_loop")
     for thing in (AgentLoopBase, AgentLoopOutput, register):
         setattr(loops, thing.__name__, thing)

@@ -12,9 +12,9 @@ from arl_gym.adapters.episode import AsyncTextEpisode, TextEpisode, text_of
 from arl_gym.agents.policies import ScriptedPolicy
 from arl_gym.agents.rollout import rollout
 from arl_gym.agents.types import Episode
-from arl_gym.core import Unicode
 from arl_gym.errors import ActionError, AlreadyPendingError, ConfigError, EpisodeOverError, UnknownNameError
 from arl_gym.make import make_chat_vec
+from tests.adapters import dice  # noqa: F401 - registers its id
 from tests.counting_env import CountingEnv
 
 COUNTING = "Test/Counter-v0"
@@ -123,35 +123,14 @@ def test_an_unknown_task_is_named_and_the_environment_closed(monkeypatch):
     assert closed == [True]
 
 
-class Bare(gym.Env[Any, Any]):
-    """Somebody else's environment: two info keys, no task ids, takes any keyword."""
-
-    observation_space = action_space = Unicode()
-
-    def __init__(self, **_: Any):
-        self.number = -1
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.number = int(self.np_random.integers(1_000_000))
-        return f"{self.number}", {"task_id": f"{self.number}", "success": False}
-
-    def step(self, action):
-        return "over", 1.0, True, False, {"task_id": f"{self.number}", "success": True}
-
-
 def test_an_environment_of_others_draws_the_same_task_for_all_members_of_a_group():
-    gym.register("Test/Bare-v0", Bare)
-    try:
-        seen = []
-        for _ in range(2):
-            with TextEpisode("Test/Bare-v0", task_id="train-3", tools=True) as episode:
-                seen.append(text_of(episode.messages))
-                episode.call("act", {"action": "go"})
-                assert episode.record()["action_valid"] == [True]
-        assert seen[0] == seen[1]
-    finally:
-        del gym.registry["Test/Bare-v0"]
+    seen = []
+    for _ in range(2):
+        with TextEpisode("Test/Dice-v0", task_id="train-3", tools=True) as episode:
+            seen.append(text_of(episode.messages))
+            episode.call("act", {"action": "go"})
+            assert episode.record()["action_valid"] == [True]
+    assert seen[0] == seen[1]
 
 
 def test_an_episode_is_the_one_of_this_packages_own_rollout():

@@ -244,7 +244,7 @@ def test_what_the_environment_does_not_read_is_not_in_the_completion(adapter):
 
 def test_processes_that_sample_together_ask_equally_often(adapter, monkeypatch):
     torch = ModuleType("torch")
-    torch.tensor = lambda data, device: np.array(data)  # type: ignore[attr-defined]
+    vars(torch).update(tensor=lambda data, device: np.array(data))
     others = iter([2, 1, 0])
     trainer = GRPOTrainer(says("a", "b"))
     trainer.accelerator.num_processes = 2

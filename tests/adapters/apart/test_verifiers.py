@@ -1,14 +1,12 @@
 """Verifiers' own machinery, with a stub on loopback for the model."""
 
 import asyncio
-import inspect
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from arl_gym.adapters.verifiers import ChatEnv
 from arl_gym.agents.types import Trajectory
 from arl_gym.core import to_openai
 from arl_gym.make import make_chat_env
+from tests.adapters.likeness import assert_like_the_library
 from tests.adapters.peer_verifiers import peer_modules
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, rewards_of
 from tests.agents.stub_server import Answer, StubServer, failure
@@ -194,7 +193,10 @@ def test_images_reach_the_model(tmp_path):
 
 def test_a_thought_that_the_server_keeps_apart_counts_as_said(tmp_path):
     env = {"taskset": {"env_id": ALFWORLD, "n": 1, "env_kwargs": {"max_steps": 2}}}
-    answer = lambda body: completion("<action>up</action>", reasoning_content="hm")  # noqa: E731
+
+    def answer(body):
+        return completion("<action>up</action>", reasoning_content="hm")
+
     (episode,), _ = evaluate(answer, tmp_path, env)
     assert episode.traces[0].info["arl_gym"]["format_valid"] == [True, True]
 
@@ -277,22 +279,4 @@ def test_the_example_runs(tmp_path):
 
 
 def test_the_peer_of_the_other_tests_is_like_the_library():
-    for module, names in peer_modules().items():
-        real = import_module(module)
-        for name, peer in vars(names).items():
-            if name.startswith("__") or inspect.ismodule(peer):
-                continue
-            thing = getattr(real, name)
-            assert inspect.isclass(thing) == inspect.isclass(peer), name
-            for key, ours, theirs in _functions(name, peer, thing):
-                known = inspect.signature(theirs).parameters
-                assert set(inspect.signature(ours).parameters) <= set(known), key
-
-
-def _functions(name: str, peer: Any, thing: Any) -> Iterator[tuple[str, Any, Any]]:
-    if not inspect.isclass(peer):
-        yield name, peer, thing
-        return
-    for key, value in vars(peer).items():
-        if inspect.isfunction(value) and not key.startswith("__"):
-            yield f"{name}.{key}", value, getattr(thing, key)
+    assert_like_the_library(peer_modules())

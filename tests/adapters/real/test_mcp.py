@@ -3,10 +3,10 @@
 import asyncio
 import sys
 
-import jsonschema  # type: ignore[import-untyped]
+import jsonschema
 import pytest
-from mcp import ClientSession, StdioServerParameters  # type: ignore[import-not-found]
-from mcp.client.stdio import stdio_client  # type: ignore[import-not-found]
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
 
 from arl_gym.adapters.mcp import META, VERSIONS
 from arl_gym.envs import ENVS

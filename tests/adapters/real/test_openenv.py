@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import inspect
 import io
 import json
 import os
@@ -14,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -29,6 +27,7 @@ from arl_gym.adapters.openenv import ChatAction, ChatClient, app
 from arl_gym.agents.types import Trajectory
 from arl_gym.core import pictures_of, to_openai
 from arl_gym.make import make_chat_env
+from tests.adapters.likeness import assert_like_the_library
 from tests.adapters.peer_openenv import peer_modules
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, rewards_of
 from tests.conftest import ROOT
@@ -345,22 +344,4 @@ def test_the_example_runs(tmp_path):
 
 
 def test_the_peer_of_the_other_tests_is_like_the_library():
-    for module, names in peer_modules().items():
-        real = import_module(module)
-        for name, peer in vars(names).items():
-            if name.startswith("__"):
-                continue
-            thing = getattr(real, name)
-            assert inspect.isclass(thing) == inspect.isclass(peer), name
-            for key, ours, theirs in _functions(name, peer, thing):
-                known = inspect.signature(theirs).parameters
-                assert set(inspect.signature(ours).parameters) <= set(known), key
-
-
-def _functions(name: str, peer: Any, thing: Any) -> Iterator[tuple[str, Any, Any]]:
-    if not inspect.isclass(peer):
-        yield name, peer, thing
-        return
-    for key, value in vars(peer).items():
-        if inspect.isfunction(value) and not key.startswith("__"):
-            yield f"{name}.{key}", value, getattr(thing, key)
+    assert_like_the_library(peer_modules())

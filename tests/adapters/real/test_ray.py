@@ -19,7 +19,7 @@ import ray._private.node
 from gymnasium.vector import AutoresetMode
 from ray.cluster_utils import Cluster
 
-import arl_gym  # noqa: F401  # registers the ids
+import arl_gym  # noqa: F401 - registers the ids
 from arl_gym.agents.policies import respond_in
 from arl_gym.errors import UnknownNameError, WorkerError
 from arl_gym.make import make_chat_env

@@ -22,7 +22,7 @@ HOUSE = {"max_actions": 60, "features": 16}
 SHOP = {"num_products": 200, "features": 16}
 
 
-class Played(BaseCallback):  # type: ignore[misc]  # untyped where the library is not installed
+class Played(BaseCallback):
     """Keeps the actions, rewards and infos of a run."""
 
     def __init__(self):
