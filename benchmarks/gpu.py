@@ -54,7 +54,7 @@ def write_random_model(folder: Path, shape: ModelShape, dtype: torch.dtype) -> N
         eos_token_id=tokenizer.eos_token_id,
         pad_token_id=tokenizer.pad_token_id,
     )
-    model = AutoModelForCausalLM.from_config(config, dtype=dtype)  # type: ignore[no-untyped-call]
+    model = AutoModelForCausalLM.from_config(config, dtype=dtype)
     save_model(folder, model, tokenizer)
 
 

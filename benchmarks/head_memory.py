@@ -70,9 +70,9 @@ def measure(way: str, hidden: int, tokens: int, vocab: int, entropy: head.Entrop
     else:
         logp, entropies = scorer(ids, before, targets, 1.0, entropy)
     loss = -logp.mean() + (0.01 * entropies.mean() if entropy == "graph" else 0.0)
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     seconds = time.perf_counter() - start
-    gradient = model.get_output_embeddings().weight.grad  # type: ignore[no-untyped-call]
+    gradient = model.get_output_embeddings().weight.grad
     return {
         "peak_mb": memory_mb("VmHWM") - loaded,
         "seconds": seconds,

@@ -261,9 +261,7 @@ def form_teams(size: int) -> Team:
         ConfigError: If the ranks do not fall into teams of that size.
     """
     n_teams(size)
-    group, _ = dist.new_subgroups(  # type: ignore[no-untyped-call]
-        group_size=size, backend="gloo", timeout=_PATIENCE
-    )
+    group, _ = dist.new_subgroups(group_size=size, backend="gloo", timeout=_PATIENCE)
     return Team(size, group)
 
 

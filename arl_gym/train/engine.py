@@ -53,7 +53,7 @@ class TokenLogProbs(nn.Module):
     def __init__(self, model: PreTrainedModel, banned: Sequence[int] = ()):
         super().__init__()
         self.model = model
-        self.head = TokenHead(model.get_output_embeddings(), banned)  # type: ignore[no-untyped-call]
+        self.head = TokenHead(model.get_output_embeddings(), banned)
 
     def forward(
         self,

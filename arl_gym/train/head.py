@@ -54,7 +54,7 @@ class TokenHead(nn.Module):
         Returns:
             Log-probs (K,) and entropies (K,), both float32; the entropies are zeros if not wanted.
         """
-        logp, entropies = _PiecewiseScores.apply(  # type: ignore[no-untyped-call]
+        logp, entropies = _PiecewiseScores.apply(  # type: ignore[no-untyped-call]  # torch's, of our class
             hidden,
             self.linear.weight,
             self.linear.bias,

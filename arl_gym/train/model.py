@@ -85,7 +85,7 @@ def tiny_tokenizer(words: Sequence[str] = (), *, vision: bool = False) -> PreTra
     more = [word for word in dict.fromkeys(words) if word not in _WORDS]
     inner.add_tokens([AddedToken(t, single_word=True, normalized=False) for t in (*_WORDS, *more)])
     inner.add_tokens([AddedToken(f" {t}", normalized=False) for t in dict.fromkeys(words)])
-    tokenizer = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    tokenizer = PreTrainedTokenizerFast(
         tokenizer_object=inner,
         eos_token="<|im_end|>",
         pad_token="<|endoftext|>",
@@ -236,7 +236,7 @@ def load_model(
             tokenizer has tokens that the model does not know.
     """
     limits = {"min_pixels": image_min_pixels, "max_pixels": image_max_pixels}
-    disable_progress_bar()  # type: ignore[no-untyped-call]  # two bars for one file, in the middle of our own lines
+    disable_progress_bar()  # two bars for one file, in the middle of our own lines
     if path == "tiny":
         tokenizer = tiny_tokenizer(words)
         return Loaded(model=tiny_model(tokenizer, seed=seed).to(getattr(torch, dtype)), tokenizer=tokenizer)
@@ -313,14 +313,14 @@ def add_lora(model: PreTrainedModel, cfg: ModelConfig) -> "PeftModel":
         exclude_modules=r"(.*\.)?visual\..*" if leaves_tower else None,
         task_type="CAUSAL_LM",
     )
-    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    head = model.get_output_embeddings()
     try:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(0)
             adapted = get_peft_model(model, lora)
     except ValueError as err:
         raise ConfigError(f"model.lora_targets={cfg.lora_targets!r}: {err}") from err
-    if model.get_output_embeddings() is not head:  # type: ignore[no-untyped-call]
+    if model.get_output_embeddings() is not head:
         raise ConfigError(f"model.lora_targets={cfg.lora_targets!r} must leave the output layer out")
     return adapted
 
@@ -351,7 +351,7 @@ def plain_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
 @contextmanager
 def _quietly() -> Iterator[None]:
     """Keep transformers' bar, and what DeepSpeed warns of when transformers imports it, off the terminal."""
-    disable_progress_bar()  # type: ignore[no-untyped-call]
+    disable_progress_bar()
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

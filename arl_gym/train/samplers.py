@@ -196,7 +196,7 @@ def sampling_weights(model: PreTrainedModel) -> Iterator[tuple[str, Tensor]]:
     Engines may keep a copy of a tied layer, which only goes by its own name.
     """
     yield from plain_weights(model)
-    head = model.get_output_embeddings()  # type: ignore[no-untyped-call]
+    head = model.get_output_embeddings()
     weight: nn.Parameter = head.weight
     if weight is model.get_input_embeddings().weight:
         name = next(name for name, module in model.named_modules() if module is head)

@@ -30,6 +30,7 @@ from selenium.common.exceptions import TimeoutException, WebDriverException
 from selenium.webdriver import ChromeOptions, Remote
 from selenium.webdriver.common.proxy import Proxy, ProxyType
 from selenium.webdriver.remote.client_config import ClientConfig
+from selenium.webdriver.remote.remote_connection import RemoteConnection
 from selenium.webdriver.support.ui import WebDriverWait
 from urllib3.exceptions import HTTPError
 
@@ -174,6 +175,7 @@ class Browser:
     def __init__(self, programs: Programs, *, site: str, size: tuple[int, int], pictures: bool):
         self._ready = ("complete",) if pictures else ("interactive", "complete")
         self._token = ""
+        self._connection: RemoteConnection | None = None
         folder = tempfile.mkdtemp(prefix="arl-browser-", dir=_short_folder())
         log_file = Path(folder, "driver.log")
         command = [programs.chromedriver, "--port=0", "--log-level=SEVERE"]
@@ -190,10 +192,11 @@ class Browser:
         self._end = weakref.finalize(self, _end, process, folder, os.getpid())
         with self._watched("start"):
             server = f"http://127.0.0.1:{_port(log_file)}"
+            self._connection = RemoteConnection(
+                client_config=ClientConfig(server, timeout=_COMMAND_TIMEOUT_S, proxy=_no_proxy())
+            )
             self._driver = Remote(
-                server,
-                options=_options(programs.chromium, folder, site, size, pictures),
-                client_config=ClientConfig(server, timeout=_COMMAND_TIMEOUT_S, proxy=_no_proxy()),
+                self._connection, options=_options(programs.chromium, folder, site, size, pictures)
             )
 
     def __enter__(self) -> "Browser":
@@ -272,8 +275,10 @@ class Browser:
         return np.array(Image.open(io.BytesIO(png)).convert("RGB"))
 
     def close(self) -> None:
-        """End all its processes and remove its files; a second call does nothing."""
+        """End all its processes, close its connection and remove its files; a second call does nothing."""
         self._end()
+        if self._connection is not None:
+            self._connection.close()
 
 
 def _options(chromium: str, folder: str, site: str, size: tuple[int, int], pictures: bool) -> ChromeOptions:
