@@ -13,6 +13,7 @@ from torchrl.envs.utils import check_env_specs
 
 from arl_gym import make_chat_env
 from arl_gym.adapters.torchrl import make_torchrl
+from tests.adapters.page import run_section
 from tests.conftest import ROOT
 
 SHOP: dict[str, Any] = {"num_products": 200}
@@ -126,3 +127,9 @@ def test_the_example_runs():
     )
     assert result.returncode == 0, result.stderr
     assert "return 10.0" in result.stdout
+
+
+def test_the_code_on_the_page_makes_environments():
+    made = run_section("torchrl")
+    assert made["env"].reset()["observation"]
+    assert made["with_infos"].reset()["task_id"].startswith("train-")

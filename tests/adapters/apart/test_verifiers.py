@@ -22,6 +22,7 @@ from arl_gym.agents.types import Trajectory
 from arl_gym.core import to_openai
 from arl_gym.make import make_chat_env
 from tests.adapters.likeness import assert_like_the_library
+from tests.adapters.page import run_section
 from tests.adapters.peer_verifiers import peer_modules
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, rewards_of
 from tests.agents.stub_server import Answer, StubServer, failure
@@ -266,6 +267,15 @@ def test_the_command_of_verifiers_finds_the_taskset(tmp_path, monkeypatch):
     traces = {trace["task"]["data"]["id"]: trace for trace in read_traces(tmp_path)}
     for trajectory in trajectories:
         assert traces[trajectory.task_id]["info"]["arl_gym"]["rewards"] == rewards_of(trajectory)
+
+
+def test_the_code_on_the_page_evaluates(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with StubServer(lambda body: completion("<action>up</action>")) as stub:
+        episodes = run_section("verifiers", MODEL="stub", URL=stub.url, asyncio=asyncio)["episodes"]
+    assert [episode.ok for episode in episodes] == [True] * 64
+    ids = {trace.task.data.id for episode in episodes for trace in episode.traces}
+    assert ids == {f"val-{i:06d}" for i in range(64)}
 
 
 def test_the_example_runs(tmp_path):

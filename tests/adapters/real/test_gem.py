@@ -16,6 +16,7 @@ from arl_gym.adapters.gem import GemEnv, register
 from arl_gym.adapters.tasks import task_dataset
 from tests.adapters import peer_gem
 from tests.adapters.generators import states_of_the_process
+from tests.adapters.page import run_section
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, response_to, rewards_of
 from tests.agents.counting import say
 from tests.conftest import ROOT
@@ -200,6 +201,14 @@ def test_the_stand_ins_environment_has_the_methods_of_gems():
             assert type(ours) is type(theirs)
             if callable(ours):
                 assert list(inspect.signature(ours).parameters) == list(inspect.signature(theirs).parameters)
+
+
+def test_the_code_on_the_page_makes_environments():
+    made = run_section("GEM")
+    _, info = made["env"].reset()
+    assert info["split"] == "val"
+    observations, _ = made["vec"].reset()
+    assert len(observations) == 8
 
 
 def test_the_example_runs(tmp_path):

@@ -28,6 +28,7 @@ from arl_gym.agents.types import Trajectory
 from arl_gym.core import pictures_of, to_openai
 from arl_gym.make import make_chat_env
 from tests.adapters.likeness import assert_like_the_library
+from tests.adapters.page import run_section
 from tests.adapters.peer_openenv import peer_modules
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, rewards_of
 from tests.conftest import ROOT
@@ -331,6 +332,11 @@ def test_the_start_command_says_in_one_line_what_is_wrong(capsys):
     with pytest.raises(SystemExit, match="2"):
         openenv.main(["ARL/Sokobann-v0"])
     assert "did you mean 'ARL/Sokoban-v0'" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_the_code_on_the_page_plays(url, capsys):
+    run_section("OpenEnv", {"http://127.0.0.1:8000": url}, model=lambda messages: "<action>up</action>")
+    assert capsys.readouterr().out.endswith(" False\n")
 
 
 def test_the_example_runs(tmp_path):

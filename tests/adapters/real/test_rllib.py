@@ -13,6 +13,7 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
 
 from arl_gym.adapters.rllib import register
+from tests.adapters.page import run_section
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.timeout(240)
@@ -108,3 +109,13 @@ def test_the_example_runs():
     )
     assert result.returncode == 0, result.stderr
     assert "iteration 1:" in result.stdout
+
+
+def test_the_code_on_the_page_makes_a_configuration():
+    config = run_section("RLlib")["config"].env_runners(num_env_runners=0, num_envs_per_env_runner=1)
+    algorithm = config.build_algo()
+    try:
+        (episode,) = algorithm.env_runner.sample(num_episodes=1, random_actions=True)
+    finally:
+        algorithm.stop()
+    assert_native(episode, "ARL/Sokoban-v0", obs_mode="planes", split="train")

@@ -14,6 +14,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from arl_gym.adapters.sb3 import BoardsVecEnv, make_sb3, make_sb3_vec
+from tests.adapters.page import run_section
 from tests.conftest import ROOT
 
 PLANES = {"obs_mode": "planes", "num_tasks": 50}
@@ -176,3 +177,9 @@ def test_the_example_runs():
     )
     assert result.returncode == 0, result.stderr
     assert "after 4,096 steps" in result.stdout
+
+
+def test_the_code_on_the_page_makes_models():
+    made = run_section("Stable-Baselines3")
+    assert made["model"].predict(made["model"].env.reset())[0].shape == (128,)
+    assert made["houses"].predict(made["houses"].env.reset())[0].shape == (8,)

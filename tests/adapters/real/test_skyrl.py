@@ -14,6 +14,7 @@ from skyrl_gym.metrics import aggregate_for_environment
 from arl_gym.adapters.skyrl import SkyRLEnv, register
 from arl_gym.adapters.tasks import task_dataset
 from tests.adapters import peer_skyrl
+from tests.adapters.page import run_section
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, response_to, rewards_of
 from tests.conftest import ROOT
 
@@ -106,6 +107,14 @@ def test_the_stand_ins_environment_has_the_methods_of_skyrls():
     assert vars(peer_skyrl.BaseTextEnv()) == {
         name: value for name, value in vars(BaseTextEnv()).items() if "tool" not in name
     }
+
+
+def test_the_code_on_the_page_writes_rows_that_can_be_played(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run_section("SkyRL")
+    rows = datasets.Dataset.from_parquet("train.parquet", cache_dir="cache")
+    assert len(rows) == 2000
+    assert play({**rows[1500], "env_kwargs": '{"expert": true}'}).metadata[-1]["record"]["success"]
 
 
 def test_the_example_runs(tmp_path):

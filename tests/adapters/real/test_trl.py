@@ -30,6 +30,7 @@ from arl_gym.train.chat import ChatCodec
 from arl_gym.train.model import tiny_model, tiny_tokenizer
 from tests.adapters import peer_trl
 from tests.adapters.letters import Letters
+from tests.adapters.page import run_section
 from tests.adapters.real.outlines import outline, outline_of
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, response_to
 from tests.conftest import ROOT
@@ -296,6 +297,18 @@ def test_rows_survive_parquet_together(tmp_path):
     path = tmp_path / "train.parquet"
     Dataset.from_list(rows).to_parquet(path)
     assert list(Dataset.from_parquet(str(path), cache_dir=str(tmp_path))) == rows
+
+
+def test_the_code_on_the_page_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    given = trainer(tmp_path, task_dataset("ARL/Sokoban-v0", n=1, library="trl"), reward_funcs=episode_reward)
+    given.model.save_pretrained("model")
+    given.processing_class.save_pretrained("model")
+    # No model of that name is here, nor a GPU.
+    replaced = {"Qwen/Qwen3-4B-Instruct-2507": "model", "use_vllm=True": "use_cpu=True, bf16=False"}
+    made = run_section("TRL", replaced)["trainer"]
+    assert len(made.train_dataset) == 1000
+    assert [tool.__name__ for tool in made.tools] == ["move"]
 
 
 def test_the_example_runs(capsys):

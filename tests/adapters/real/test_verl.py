@@ -33,6 +33,7 @@ from arl_gym.core import Message
 from arl_gym.errors import ConfigError
 from arl_gym.train.model import tiny_tokenizer
 from tests.adapters import peer_verl
+from tests.adapters.page import run_section
 from tests.adapters.real.outlines import outline, outline_of
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, response_to
 from tests.conftest import ROOT
@@ -274,6 +275,12 @@ def test_the_peers_of_the_other_tests_take_what_verl_takes():
     assert parameters(peer_verl.simple_timer) == parameters(simple_timer)
     assert set(parameters(peer_verl.Server.generate)) <= set(parameters(LLMServerClient.generate))
     assert {"token_ids", "log_probs", "extra_fields"} <= TokenOutput.model_fields.keys()
+
+
+def test_the_code_on_the_page_writes_the_rows(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = run_section("verl")["rows"]
+    assert list(Dataset.from_parquet("train.parquet", cache_dir="cache")) == rows
 
 
 def test_the_example_runs(capsys):
