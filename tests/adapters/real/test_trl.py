@@ -34,6 +34,7 @@ from tests.adapters.page import run_section
 from tests.adapters.real.outlines import outline, outline_of
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, response_to
 from tests.conftest import ROOT
+from tests.train.ranks import run_ranks
 
 MAX_STEPS = 12
 
@@ -222,6 +223,19 @@ def test_the_rollout_function_in_the_trainer_brings_the_native_rewards(env_id, t
     for ids, mask, trajectory in zip(batch["completion_ids"], batch["tool_mask"], trajectories, strict=True):
         said = tokenizer.decode(ids[mask.bool()], skip_special_tokens=True)
         assert said == "".join(turn.response for turn in trajectory.turns)
+
+
+def test_ranks_that_sample_together_ask_equally_often(tmp_path):
+    first, second = run_ranks("tests.adapters.real.trl_job", ["groups_of_unequal_episodes"], tmp_path)
+    name = "groups_of_unequal_episodes/"
+    for rank in (first, second):
+        assert rank[name + "asked"].tolist() == [2] * 5
+        assert rank[name + "step"] == 1
+        assert rank[name + "mean_reward"] == pytest.approx(-0.35)
+    short, long = sorted((first, second), key=lambda rank: rank[name + "turns"].sum())
+    assert (short[name + "turns"].tolist(), long[name + "turns"].tolist()) == ([2, 2], [5, 5])
+    assert short[name + "rewards"] == pytest.approx([-0.2, -0.2])
+    assert long[name + "rewards"] == pytest.approx([-0.5, -0.5])
 
 
 def test_a_special_token_that_an_environment_spells_is_text(tmp_path, monkeypatch):
