@@ -33,8 +33,9 @@ help:
 demo: .venv/.train
 	@$(BIN)/arl-gym demo $(ARGS)
 
+# Two tests at a time; ARGS="-n 8" for more, "-n 0" for one, which debuggers need.
 test: .venv/.dev
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest -n 2 --dist worksteal $(ARGS)
 
 test-alfworld .venv-alfworld/.ready: BIN = .venv-alfworld/bin
 test-alfworld: .venv-alfworld/.ready

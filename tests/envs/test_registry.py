@@ -157,7 +157,8 @@ def comparable(moment):
 SMALL: dict[str, dict[str, Any]] = {
     "ARL/ALFWorld-v0": {"max_steps": 4},
     "ARL/Sokoban-v0": {"max_steps": 4, "obs_mode": "both", "tile_size": 16},
-    "ARL/TIRMath-v0": {"max_steps": 3, "on_void": "continue"},
+    # A busy machine would cut programs off.
+    "ARL/TIRMath-v0": {"max_steps": 3, "on_void": "continue", "timeout_s": 60.0},
     "ARL/WebShop-v0": {"max_steps": 4},
 }
 
