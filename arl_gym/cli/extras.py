@@ -19,7 +19,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "train": ("deepspeed", "tyro", "matplotlib", "tomli_w"),
     "trl": ("trl",),
     "verifiers": ("verifiers",),
-    "verl": ("verl",),
+    "verl": ("verl", "transfer_queue"),
     "vllm": ("vllm",),
 }
 

@@ -5,14 +5,19 @@ import inspect
 import runpy
 from collections.abc import Callable
 from contextvars import ContextVar
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+import ray
 import torch
+import transfer_queue
 from datasets import Dataset
+from omegaconf import OmegaConf
 from tensordict import TensorDict
+from torch.utils.data import DataLoader
 from verl import DataProto
 from verl.experimental.agent_loop.agent_loop import (
     AgentLoopBase,
@@ -21,7 +26,10 @@ from verl.experimental.agent_loop.agent_loop import (
     DictConfigWrap,
     _agent_loop_registry,
 )
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
+from verl.utils.dataset.rl_dataset import RLHFDataset, collate_fn
 from verl.utils.profiler import simple_timer
+from verl.utils.tensordict_utils import assign_non_tensor_data, get_tensordict
 from verl.workers.rollout.llm_server import LLMServerClient
 from verl.workers.rollout.replica import TokenOutput
 
@@ -87,6 +95,8 @@ def config(
         top_p=1.0,
         top_k=-1,
         calculate_log_probs=True,
+        repetition_penalty=1.0,
+        n=2,
     )
     return SimpleNamespace(
         actor_rollout_ref=SimpleNamespace(rollout=rollout), data={}, trainer=SimpleNamespace(use_v1=use_v1)
@@ -115,9 +125,9 @@ def run(row: Row, say: Say | Server, tokenizer: Any, **settings: Any) -> Any:
     return asyncio.run(once())
 
 
-def worker(server: Server, tokenizer: Any) -> AgentLoopWorker:
+def worker(server: Server, tokenizer: Any, cls: Any = AgentLoopWorker) -> Any:
     """Return verl's worker without what it makes from a model's folder and the whole configuration."""
-    made = AgentLoopWorker.__new__(AgentLoopWorker)
+    made = cls.__new__(cls)
     made.config = config()
     made.rollout_config = made.config.actor_rollout_ref.rollout
     made.llm_client, made.tokenizer = server, tokenizer
@@ -178,6 +188,71 @@ def test_the_workers_batch_has_the_native_rewards_and_dialogues(env_id, tokenize
         logprobs = batch.batch["rollout_log_probs"][i]
         assert set(logprobs[mask].tolist()) == {-0.5}
         assert set(logprobs[~mask].tolist()) == {0.0}
+
+
+@pytest.fixture(scope="module")
+def queue():
+    """Start TransferQueue, through which verl's trainer gets what its workers have played."""
+    # Its three actors take a CPU each. "local": never a cluster that somebody else started here.
+    ray.init(
+        address="local",
+        num_cpus=4,
+        _node_ip_address="127.0.0.1",
+        include_dashboard=False,
+        log_to_driver=False,
+        object_store_memory=100 << 20,
+    )
+    transfer_queue.init()
+    yield
+    transfer_queue.close()
+    ray.shutdown()
+
+
+def batch_of_dataset(rows: list[Row], folder: Path, tokenizer: Any) -> TensorDict:
+    """Return the batch that verl's trainer makes of the file of rows."""
+    Dataset.from_list(rows).to_parquet(folder / "train.parquet")
+    settings = {"cache_dir": str(folder), "max_prompt_length": 16_000, "filter_overlong_prompts_workers": 1}
+    data = RLHFDataset(str(folder / "train.parquet"), tokenizer, OmegaConf.create(settings))
+    (columns,) = DataLoader(data, batch_size=len(rows), collate_fn=collate_fn)
+    columns["uid"] = np.array([f"prompt{i}" for i in range(len(rows))], dtype=object)
+    batch = get_tensordict(columns)
+    assign_non_tensor_data(batch, "global_steps", 1)
+    return batch
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("window", [None, 1])
+def test_the_default_trainer_finds_the_native_episodes_in_its_queue(window, queue, tokenizer, tmp_path):
+    settings: dict[str, Any] = {"max_episode_steps": MAX_STEPS, "expert": True, "window": window}
+    rows = task_dataset("ARL/Sokoban-v0", n=4, library="verl", **settings)
+    server = Server(lambda episode: response_to("ARL/Sokoban-v0", episode.info), tokenizer)
+    played = worker(server, tokenizer, AgentLoopWorkerTQ.__ray_metadata__.modified_class)
+    played.background_tasks = set()
+
+    async def play() -> None:
+        await played.generate_sequences(batch_of_dataset(rows, tmp_path, tokenizer))
+        await asyncio.gather(*played.background_tasks)
+
+    asyncio.run(play())
+    task_ids = [row["extra_info"]["task_id"] for row in rows]
+    native = [outline(t) for t in native_episodes("ARL/Sokoban-v0", task_ids, max_episode_steps=MAX_STEPS)]
+    assert {episode["success"] for episode in native} == {True, False}
+    states = {key: tag["status"] for key, tag in transfer_queue.kv_list("train")["train"].items()}
+    for i, episode in enumerate(native):
+        n_outputs = len(episode["rewards"]) if window else 1
+        assert states.pop(f"prompt{i}") == "finished"
+        for session in range(2):
+            keys = [f"prompt{i}_{session}_{k}" for k in range(n_outputs)]
+            assert [states.pop(key) for key in keys] == ["success"] * n_outputs
+            stored = transfer_queue.kv_batch_get(keys=keys, partition_id="train")
+            for k in range(n_outputs):
+                assert outline_of(stored["extra_fields"][k]["episode"]) == episode
+                assert stored["extra_fields"][k]["turn"] == k
+                assert float(stored["rm_scores"][k].sum()) == pytest.approx(sum(episode["rewards"]))
+                n_prompt = len(stored["prompts"][k])
+                assert stored["input_ids"][k][n_prompt:].tolist() == stored["responses"][k].tolist()
+    assert states == {}
+    transfer_queue.kv_clear(keys=[*transfer_queue.kv_list("train")["train"]], partition_id="train")
 
 
 def test_members_of_a_group_have_one_prompt(tokenizer):
