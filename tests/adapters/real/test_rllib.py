@@ -6,7 +6,6 @@ import sys
 
 import gymnasium as gym
 import pytest
-import ray
 from ray.rllib.algorithms.ppo import PPOConfig
 from ray.rllib.core.rl_module.default_model_config import DefaultModelConfig
 from ray.rllib.core.rl_module.rl_module import RLModuleSpec
@@ -14,6 +13,7 @@ from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaski
 
 from arl_gym.adapters.rllib import register
 from tests.adapters.page import run_section
+from tests.adapters.real.local_ray import local_ray
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.timeout(240)
@@ -21,17 +21,8 @@ pytestmark = pytest.mark.timeout(240)
 
 @pytest.fixture(scope="module", autouse=True)
 def _cluster():
-    # "local": never a cluster that somebody else started here.
-    ray.init(
-        address="local",
-        num_cpus=2,
-        _node_ip_address="127.0.0.1",
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=100 << 20,
-    )
-    yield
-    ray.shutdown()
+    with local_ray(num_cpus=2):
+        yield
 
 
 def assert_native(episode, env_id, **kwargs):

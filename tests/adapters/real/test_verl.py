@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import ray
 import torch
 import transfer_queue
 from datasets import Dataset
@@ -42,6 +41,7 @@ from arl_gym.errors import ConfigError
 from arl_gym.train.model import tiny_tokenizer
 from tests.adapters import peer_verl
 from tests.adapters.page import run_section
+from tests.adapters.real.local_ray import local_ray
 from tests.adapters.real.outlines import outline, outline_of
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, response_to
 from tests.conftest import ROOT
@@ -193,19 +193,10 @@ def test_the_workers_batch_has_the_native_rewards_and_dialogues(env_id, tokenize
 @pytest.fixture(scope="module")
 def queue():
     """Start TransferQueue, through which verl's trainer gets what its workers have played."""
-    # Its three actors take a CPU each. "local": never a cluster that somebody else started here.
-    ray.init(
-        address="local",
-        num_cpus=4,
-        _node_ip_address="127.0.0.1",
-        include_dashboard=False,
-        log_to_driver=False,
-        object_store_memory=100 << 20,
-    )
-    transfer_queue.init()
-    yield
-    transfer_queue.close()
-    ray.shutdown()
+    with local_ray(num_cpus=4):  # its three actors take a CPU each
+        transfer_queue.init()
+        yield
+        transfer_queue.close()
 
 
 def batch_of_dataset(rows: list[Row], folder: Path, tokenizer: Any) -> TensorDict:
