@@ -97,7 +97,8 @@ class TIRMathEnv(TextEnv):
     - `families`, `levels`: which of the generated problems (all); `num_tasks`: only the first so many.
     - `sandbox`: "auto" (the best tier that holds on this machine), "namespace", "landlock", a URL of
       `arl-gym serve-sandbox`, or "unsafe": no isolation but limits. Without a tier that holds, "auto" refuses.
-    - `timeout_s` (3.0), `memory_mb` (512): of one program; a remote sandbox has its own.
+    - `timeout_s` (3.0), `memory_mb` (512): of one program; a remote sandbox has its own. The time is the
+      clock's: where other work keeps the cores busy, choose more.
     - `on_void`: "terminate" (default), "continue", or "penalize": goes on, at a cost of 0.1.
     - `state`: "fresh" (default), or "replayed": the programs that ended well are run again before the next
       one, without their output, so that names stay defined.
