@@ -3,7 +3,7 @@
 The server keeps the dialogue append-only unless it is started with a memory window. Nothing here knows a
 model, and nothing is remembered between two sessions.
 
-    python -m arl_gym.adapters.openenv ARL/Sokoban-v0 --port 8000
+    arl-gym serve-openenv ARL/Sokoban-v0 --port 8000
 
     with ChatClient(base_url="http://127.0.0.1:8000").sync() as client:
         result = client.reset(task_id="train-000007")
@@ -12,20 +12,17 @@ model, and nothing is remembered between two sessions.
     print(result.observation.record["success"])
 """
 
-import argparse
-import json
 import secrets
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
 from arl_gym.adapters.episode import TextEpisode
 from arl_gym.core import check_count, to_openai
-from arl_gym.errors import ArlGymError, DependencyMissing, EpisodeOverError, UnknownNameError
+from arl_gym.errors import DependencyMissing, EpisodeOverError, UnknownNameError
 
 try:
-    import uvicorn
     from openenv.core import Action, EnvClient, Environment, Observation, State, create_app
     from openenv.core.client_types import StepResult
 except ImportError as err:
@@ -147,21 +144,21 @@ class ChatEnvironment(Environment):
         self._episode = self._episode_id = None
 
 
-def app(env_id: str, *, max_concurrent_envs: int = 64, **env_kwargs: Any) -> Any:
+def app(env_id: str, kwargs: Mapping[str, Any] | None = None, *, max_concurrent_envs: int = 64) -> Any:
     """Return the FastAPI application that serves an environment.
 
     Args:
         env_id: A registered id.
+        kwargs: Keyword arguments of `make_chat_env`.
         max_concurrent_envs: Most sessions at once; a client beyond them is refused.
-        env_kwargs: Keyword arguments of `make_chat_env`.
 
     Raises:
         UnknownNameError, ConfigError: As `make_chat_env`.
     """
     check_count("max_concurrent_envs", max_concurrent_envs)
     # One episode now: a wrong setting is told to who starts the server, and no client waits for the data.
-    TextEpisode(env_id, env_kwargs, seed=0).close()
-    environment = partial(ChatEnvironment, env_id, env_kwargs)
+    TextEpisode(env_id, kwargs, seed=0).close()
+    environment = partial(ChatEnvironment, env_id, kwargs or {})
     return create_app(environment, ChatAction, ChatObservation, max_concurrent_envs=max_concurrent_envs)
 
 
@@ -178,32 +175,3 @@ class ChatClient(EnvClient):
 
     def _parse_state(self, payload: Mapping[str, Any]) -> State:
         return State(**payload)
-
-
-def _json_object(text: str) -> dict[str, Any]:
-    value = json.loads(text)
-    if not isinstance(value, dict):
-        raise argparse.ArgumentTypeError(f"expected a JSON object, got {text!r}")
-    return value
-
-
-def main(args: Sequence[str] | None = None) -> None:
-    """Serve an environment until interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m arl_gym.adapters.openenv", description=main.__doc__)
-    parser.add_argument("id", help="a registered id, like ARL/Sokoban-v0")
-    parser.add_argument("--host", default="127.0.0.1", help="default: 127.0.0.1, this machine alone")
-    parser.add_argument("--port", type=int, default=8000, help="default: 8000; 0 takes a free one")
-    parser.add_argument("--max-concurrent-envs", type=int, default=64, help="most sessions; default: 64")
-    parser.add_argument(
-        "--kwargs", type=_json_object, default={}, help='for make_chat_env, as JSON: {"split": "test"}'
-    )
-    options = parser.parse_args(args)
-    try:
-        server = app(options.id, max_concurrent_envs=options.max_concurrent_envs, **options.kwargs)
-    except ArlGymError as err:
-        parser.error(str(err))
-    uvicorn.run(server, host=options.host, port=options.port)
-
-
-if __name__ == "__main__":
-    main()

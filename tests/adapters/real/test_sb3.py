@@ -1,7 +1,5 @@
 """The adapter in Stable-Baselines3 itself: its checker, its vector environments, short PPO runs."""
 
-import subprocess
-import sys
 import warnings
 
 import gymnasium as gym
@@ -14,8 +12,8 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 from arl_gym.adapters.sb3 import BoardsVecEnv, make_sb3, make_sb3_vec
+from tests.adapters.examples import run_example
 from tests.adapters.page import run_section
-from tests.conftest import ROOT
 
 PLANES = {"obs_mode": "planes", "num_tasks": 50}
 PICTURES = {"obs_mode": "image", "action_mode": "discrete", "tile_size": 16, "num_tasks": 50}
@@ -168,15 +166,8 @@ def test_evaluation_counts_whole_episodes():
     assert returns == pytest.approx([-0.4] * 4)
 
 
-def test_the_example_runs():
-    result = subprocess.run(
-        [sys.executable, ROOT / "examples/adapters/sb3_ppo.py", "--steps", "4096"],
-        capture_output=True,
-        text=True,
-        timeout=100,
-    )
-    assert result.returncode == 0, result.stderr
-    assert "after 4,096 steps" in result.stdout
+def test_the_example_runs(tmp_path):
+    assert "after 4,096 steps" in run_example("sb3_ppo.py", tmp_path, "--steps", "4096")
 
 
 def test_the_code_on_the_page_makes_models():

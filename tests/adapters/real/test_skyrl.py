@@ -1,8 +1,6 @@
 """The adapter in SkyRL-gym itself. What drives it is `peer_skyrl.generate`: SkyRL's trainer is not needed."""
 
 import inspect
-import subprocess
-import sys
 from functools import partial
 from importlib import import_module
 
@@ -14,9 +12,9 @@ from skyrl_gym.metrics import aggregate_for_environment
 from arl_gym.adapters.skyrl import SkyRLEnv, register
 from arl_gym.adapters.tasks import task_dataset
 from tests.adapters import peer_skyrl
+from tests.adapters.examples import run_example
 from tests.adapters.page import run_section
 from tests.adapters.scripted import FIRST_TASKS, native_episodes, response_to, rewards_of
-from tests.conftest import ROOT
 
 register()
 
@@ -118,9 +116,4 @@ def test_the_code_on_the_page_writes_rows_that_can_be_played(tmp_path, monkeypat
 
 
 def test_the_example_runs(tmp_path):
-    script = ROOT / "examples" / "adapters" / "skyrl_episode.py"
-    result = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=100
-    )
-    assert result.returncode == 0, result.stderr
-    assert "environment/ARL/Sokoban-v0/success: 1.00" in result.stdout
+    assert "environment/ARL/Sokoban-v0/success: 1.00" in run_example("skyrl_episode.py", tmp_path)
